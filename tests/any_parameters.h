@@ -13,7 +13,7 @@
 
 namespace fusion::testing {
 
-// Those that a skeleton has not are as they are here.
+// Parameters that a skeleton does not have keep these values.
 struct AnyParameters {
   int threads = 0, elements_per_block = 0, vector_width = 1, chunks = 0, threads_per_row = 0,
       cluster_blocks = 1, stages = 0, unroll = 1, blocks_per_multiprocessor = 1, resident_blocks = 1,

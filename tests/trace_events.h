@@ -1,4 +1,4 @@
-// What every reader of the Trace Event Format relies on.
+// Checks what every reader of the Trace Event Format relies on.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What gRPC has to say, as lines of the program's own log.
+// gRPC's own messages become lines of the program's log.
 #pragma once
 
 #include <chrono>
@@ -9,19 +9,19 @@
 
 namespace fusion {
 
-// From now on gRPC's lines go to the default logger: its errors as warnings, as they are mostly of a caller's
-// making, less important ones at debug (shown when gRPC is asked for them, $GRPC_VERBOSITY). What a caller
-// sent stands in some, so bytes that are no printable ASCII are escaped, long lines are cut, and of many only
-// some are written (LineLimiter). Call after SetUpLogging, once.
+// Sends gRPC's lines to the default logger from now on: its errors as warnings, as they are mostly of a
+// caller's making, less important ones at debug (shown when gRPC is asked for them, $GRPC_VERBOSITY). Some
+// lines hold what a caller sent, so bytes that are no printable ASCII are escaped, long lines are cut, and
+// only some of many lines are written (LineLimiter). Call it once, after SetUpLogging.
 //
-// gRPC 1.51 listens no more after the first error of accept(2), such as no free file descriptor, and says so
+// gRPC 1.51 stops listening after the first error of accept(2), such as no free file descriptor, and says so
 // in its log alone: `listener_ended` is called with the error then, on one of gRPC's threads.
 void RouteGrpcLog(std::function<void(const std::string& error)> listener_ended = nullptr);
 
-// A line as it is written: escaped, at most 400 characters.
+// Returns a line as it is written: escaped, at most 400 characters.
 std::string PrintableLine(std::string_view text);
 
-// Ten lines a second. Thread safe.
+// Lets ten lines a second pass. Thread safe.
 class LineLimiter {
  public:
   struct Verdict {

@@ -120,7 +120,7 @@ class Session : public std::enable_shared_from_this<Session<Parts>> {
     head_ = request.method() == http::verb::head;
     if (!head_ && request.method() != http::verb::get)
       return Answer({405, "text/plain", "only GET and HEAD are answered\n"}, false);
-    // What follows the header of a request with a body is not read as the next request.
+    // The bytes behind the header of a request with a body are not read as the next request.
     const bool has_body = parser_->chunked() || parser_->content_length().value_or(0) > 0;
     if (parser_->chunked()) return Answer({413, "text/plain", "requests have no body\n"}, false);
     const bool keep =
@@ -155,7 +155,7 @@ class Session : public std::enable_shared_from_this<Session<Parts>> {
     response_->content_length(answer.body.size());
     if (!head_) response_->body() = std::move(answer.body);
     serializer_.emplace(*response_);
-    // Of a HEAD the length is told, and no body follows.
+    // The answer to a HEAD tells the length, and no body follows.
     stream_.expires_after(parts_->options.answer_time);
     auto written = [self = this->shared_from_this(), keep](const Error& error, size_t) {
       if (error) return self->Close();

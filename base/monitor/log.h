@@ -21,7 +21,7 @@ using LogFields = std::vector<std::pair<std::string, std::string>>;
 void SetUpLogging(LogFormat format, const std::string& level, const std::string& program,
                   const LogFields& fields = {});
 
-// What one line looks like; for tests and SetUpLogging. `seconds` since 1970.
+// Returns one line as it is logged; for tests and SetUpLogging. `seconds` counts from 1970.
 std::string JsonLogLine(double seconds, const std::string& level, const std::string& message,
                         const LogFields& fields);
 
@@ -34,7 +34,7 @@ class LogScope {
   LogScope(const LogScope&) = delete;
   LogScope& operator=(const LogScope&) = delete;
 };
-// Of this thread, outermost first.
+// Returns the fields of this thread's scopes, outermost first.
 const LogFields& CurrentLogFields();
 
 }  // namespace fusion

@@ -12,7 +12,7 @@
 
 namespace fusion {
 
-// Grows only. Thread safe, as all values: one atomic operation.
+// A counter only grows. It is thread safe, as all values here are: one atomic operation.
 class Counter {
  public:
   // `by` is not negative.
@@ -41,7 +41,7 @@ class Histogram {
   void Observe(double value);
 
   const std::vector<double>& bounds() const { return bounds_; }
-  // Per bucket, not cumulative; one more than bounds.
+  // Counts per bucket, not cumulative; one more than bounds.
   std::vector<uint64_t> counts() const;
   double sum() const { return sum_.load(std::memory_order_relaxed); }
 
@@ -58,8 +58,8 @@ class MetricFamily {
   MetricFamily(std::vector<std::string> labels, std::function<std::unique_ptr<Metric>()> make)
       : labels_(std::move(labels)), make_(std::move(make)) {}
 
-  // The one with these values, in the order of the labels; made when it is asked for first. Lives as long as
-  // the family. Of a family with kMostSeries series, new values are counted together under "other".
+  // Returns the metric with these values, in the order of the labels; made when first asked for, it lives as
+  // long as the family. In a family with kMostSeries series, new values are counted together under "other".
   static constexpr size_t kMostSeries = 500;
   Metric& With(const std::vector<std::string>& values) {
     std::lock_guard lock(mutex_);
@@ -72,12 +72,12 @@ class MetricFamily {
     }
     return *found->second;
   }
-  // That of a family without labels.
+  // The one metric of a family without labels.
   Metric& operator*() { return With({}); }
   Metric* operator->() { return &With({}); }
 
   const std::vector<std::string>& labels() const { return labels_; }
-  // By values.
+  // Calls `call` for each series, in the order of the values.
   void ForEach(const std::function<void(const std::vector<std::string>&, const Metric&)>& call) const {
     std::lock_guard lock(mutex_);
     for (const auto& [values, metric] : series_) call(values, *metric);
@@ -102,10 +102,10 @@ class Metrics {
   MetricFamily<Histogram>& AddHistogram(const std::string& name, const std::string& help,
                                         const std::vector<double>& bounds,
                                         const std::vector<std::string>& labels = {});
-  // Called, one at a time, before each Text(): sets what is looked up and not counted.
+  // `collect` is called, one at a time, before each Text(): it sets what is looked up and not counted.
   void OnCollect(std::function<void()> collect);
 
-  // In the order in which the families were added, series by their labels.
+  // Returns the families in the order in which they were added, their series by labels.
   std::string Text();
 
  private:
@@ -122,7 +122,7 @@ class Metrics {
   std::vector<std::function<void()>> collectors_;  // guarded by mutex_
 };
 
-// Bounds for what takes milliseconds to minutes, in seconds.
+// Bounds, in seconds, for what takes milliseconds to minutes.
 std::vector<double> DurationBounds();
 
 }  // namespace fusion

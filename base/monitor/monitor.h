@@ -1,5 +1,4 @@
-// What a program answers to those who watch it: GET /metrics for Prometheus, /healthz and /readyz for
-// supervisors.
+// A program answers those who watch it: GET /metrics for Prometheus, /healthz and /readyz for supervisors.
 #pragma once
 
 #include <functional>
@@ -15,13 +14,13 @@ namespace fusion {
 
 struct MonitorOptions {
   HttpOptions http;
-  // Not OK: /healthz says 503 and the message. Called from one thread of the server's.
+  // When it is not OK, /healthz says 503 and the message. It is called from one thread of the server's.
   std::function<absl::Status()> healthy;
-  // The same for /readyz: whether work should be sent here. Not ready is no fault.
+  // Does the same for /readyz: it says whether work should be sent here. Not ready is no fault.
   std::function<absl::Status()> ready;
 };
 
-// Serves until it is destroyed. The metrics outlive the server. Statuses: as HttpServer::Start.
+// The server serves until it is destroyed. The metrics outlive it. Statuses are those of HttpServer::Start.
 absl::StatusOr<std::unique_ptr<HttpServer>> StartMonitor(const MonitorOptions& options, Metrics* metrics);
 
 }  // namespace fusion

@@ -1,4 +1,4 @@
-// What a service says to the service manager that started it (systemd's sd_notify protocol).
+// A service tells its state to the service manager that started it (systemd's sd_notify protocol).
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace fusion {
 
-// Sends the state, such as "READY=1" or "STOPPING=1", to the socket that $NOTIFY_SOCKET names. OK without
-// doing anything where it is not set: nobody asked. InvalidArgument: it names no socket; others, as of errno:
+// Sends the state, such as "READY=1" or "STOPPING=1", to the socket that $NOTIFY_SOCKET names. Returns OK and
+// does nothing where that is not set: nobody asked. InvalidArgument: it names no socket; others, by errno:
 // nothing could be sent. Source: sd_notify(3).
 absl::Status TellServiceManager(const std::string& state);
 

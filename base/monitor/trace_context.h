@@ -21,16 +21,16 @@ struct TraceContext {
   std::string ToString() const;
 };
 
-// None when the text is no valid traceparent; then, as the standard asks for, it is treated as if it were
+// Returns nothing when the text is no valid traceparent: as the standard asks for, it is then treated as
 // absent. Text of a later version than 00 is read as far as 00 goes.
 std::optional<TraceContext> ParseTraceParent(absl::string_view text);
 
-// With new random ids. Thread safe.
+// Makes a trace with new random ids. Thread safe.
 TraceContext NewTrace();
-// Of the same trace, with a new span.
+// Returns a context of the same trace with a new span.
 TraceContext ChildOf(const TraceContext& parent);
 
-// That of $TRACEPARENT when it is valid, with a new span; else a new trace.
+// Returns the trace of $TRACEPARENT with a new span when it is valid; else a new trace.
 TraceContext TraceFromEnvironment();
 
 }  // namespace fusion

@@ -1,4 +1,4 @@
-// Axes of a plot and their ticks. Internal to server/accuracy.
+// Axes of a plot and their ticks.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ class LogAxis {
   double low_, high_, from_, to_;
 };
 
-// The same evenly by the values themselves. high is above low.
+// Puts values from low to high evenly by the values themselves, between such places. high is above low.
 class LinearAxis {
  public:
   LinearAxis(double low, double high, double from, double to)
@@ -38,7 +38,7 @@ std::vector<double> LinearTicks(double low, double high, int most);
 // powers. At least two when high is 2.5 times low or more.
 std::vector<double> LogTicks(double low, double high);
 
-// The same for ratios from 1 to high; up to 2, in even steps of a round share: 1, 1.02, 1.04 ...
+// Returns such ticks for ratios from 1 to high; up to 2, in even steps of a round share: 1, 1.02, 1.04 ...
 std::vector<double> RatioTicks(double high);
 
 // Three digits with the unit that suits: "1.05 ms", "200 us". `seconds` is above 0.

@@ -13,7 +13,7 @@ constexpr absl::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
 bool IsContinuation(char byte) { return (static_cast<uint8_t>(byte) & 0xC0) == 0x80; }
 
-// Whether XML 1.0 may hold it (section 2.2).
+// Returns whether XML 1.0 may hold the character (section 2.2).
 bool IsXmlCharacter(uint32_t code) {
   return code == '\t' || code == '\n' || code == '\r' || (code >= 0x20 && code <= 0xD7FF) ||
          (code >= 0xE000 && code <= 0xFFFD) || (code >= 0x10000 && code <= 0x10FFFF);

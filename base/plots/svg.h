@@ -1,5 +1,4 @@
-// Elements of an SVG document as text. Places are in pixels, y downwards, written with one decimal. Internal
-// to server/accuracy.
+// Elements of an SVG document as text. Places are in pixels, y downwards, written with one decimal.
 #pragma once
 
 #include <string>
@@ -26,7 +25,7 @@ std::string SvgText(double x, double y, absl::string_view content, TextStyle sty
 
 std::string SvgLine(double x1, double y1, double x2, double y2, const char* stroke);
 
-// How a series is told from others: by colour and by shape, so that either is enough for a few. The first 35
+// A series is told from others by colour and by shape, so that either is enough for a few. The first 35
 // differ. The colours can be told apart by the colour-blind (M. Okabe, K. Ito, "Color Universal Design",
 // 2008; without its yellow, which is hard to see on white).
 struct SeriesStyle {

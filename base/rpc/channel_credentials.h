@@ -1,4 +1,4 @@
-// How a client or a worker shows who it is, and knows the server.
+// A client or a worker shows by these credentials who it is, and knows the server.
 #pragma once
 
 #include <grpcpp/security/credentials.h>
@@ -11,9 +11,9 @@
 
 namespace fusion {
 
-// OpenSSL takes its tables down in exit(), where threads of gRPC may still read a certificate or end a
-// handshake: they crash. After this its memory is left to the kernel instead. For the beginning of main():
-// what has used OpenSSL before has settled it already. MakeChannelCredentials does it too.
+// Leaves OpenSSL's memory to the kernel. Otherwise OpenSSL takes its tables down in exit(), where threads of
+// gRPC may still read a certificate or end a handshake, and crash. Call it at the beginning of main(): an
+// earlier use of OpenSSL has settled the matter already. MakeChannelCredentials does it too.
 void KeepOpenSslToTheEnd();
 
 struct ClientCredentials {
@@ -23,15 +23,15 @@ struct ClientCredentials {
   bool reload = false;           // read the files again within seconds when they change: for what runs long
 };
 
-// For a channel to "host:port". The server's certificate must name the host. InvalidArgument: files are
-// missing or wrong, or a token would travel to another machine in clear text. Unauthenticated: the
-// certificate has expired. To a server on this machine without TLS a token is not sent: it would be told
-// nothing by it.
+// Returns credentials for a channel to "host:port". The server's certificate must name the host.
+// InvalidArgument: files are missing or wrong, or a token would travel to another machine in clear text.
+// Unauthenticated: the certificate has expired. A token is not sent to a server on this machine without TLS,
+// which it would tell nothing.
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeChannelCredentials(
     const std::string& address, const ClientCredentials& shown);
 
-// For people: why the server at this address will not be shown the token, though there is one. "": it will,
-// or there is none, or MakeChannelCredentials says what is wrong.
+// Tells people why the server at this address will not be shown the token, though there is one. "": it will
+// be shown, or there is none, or MakeChannelCredentials says what is wrong.
 std::string WhyTokenIsNotShown(const std::string& address, const ClientCredentials& shown);
 
 // A server that was started again may have another address, as containers do: its name is looked up again

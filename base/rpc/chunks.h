@@ -15,8 +15,8 @@ inline constexpr int64_t kChunkBytes = 1 << 20;
 // The largest byte string that is accepted; device code and exported folders are far smaller, values of an
 // input that come from a file may be as large.
 inline constexpr int64_t kMaximumBlobBytes = int64_t{512} << 20;
-// Of all inputs of one job that come from files: they go to a runner in one message of 1 GiB, with the device
-// code.
+// Most bytes of all inputs of one job that come from files: they go to a runner in one message of 1 GiB, with
+// the device code.
 inline constexpr int64_t kMaximumInputFileBytes = int64_t{768} << 20;
 
 // Cuts one byte string into chunks of at most kChunkBytes. An empty string is one chunk without data. Not
@@ -38,11 +38,12 @@ class ChunkSplitter {
 // Puts chunks together again and checks the digest. Not thread safe.
 class ChunkAssembler {
  public:
-  // InvalidArgument: out of order, larger than announced, larger than kMaximumBlobBytes or kChunkBytes.
+  // InvalidArgument: the chunk is out of order, larger than announced, larger than kMaximumBlobBytes or
+  // kChunkBytes.
   absl::Status Add(const v1::Chunk& chunk);
-  // The whole string. DataLoss: chunks are missing, or the digest does not match the bytes.
+  // Returns the whole string. DataLoss: chunks are missing, or the digest does not match the bytes.
   absl::StatusOr<std::string> Finish() &&;
-  // As announced by the first chunk; empty before it.
+  // The digest that the first chunk announced; empty before it.
   const std::string& digest() const { return digest_; }
 
  private:

@@ -1,4 +1,4 @@
-// What an absl::Status carries beside its code and message, and how it is stored and sent: google.rpc.Status.
+// An absl::Status carries details beside its code and message, and is stored and sent as google.rpc.Status.
 #pragma once
 
 #include <chrono>
@@ -14,7 +14,7 @@ namespace fusion {
 // The type URL under which an absl::Status carries a serialised google.rpc.BadRequest.
 inline constexpr absl::string_view kBadRequestTypeUrl = "type.googleapis.com/google.rpc.BadRequest";
 
-// And a serialised google.rpc.RetryInfo.
+// The type URL under which it carries a serialised google.rpc.RetryInfo.
 inline constexpr absl::string_view kRetryInfoTypeUrl = "type.googleapis.com/google.rpc.RetryInfo";
 
 // Every payload of the status becomes a detail with the same type URL, and the other way round. Nothing is

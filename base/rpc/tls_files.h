@@ -13,9 +13,9 @@
 namespace fusion {
 
 struct TlsFiles {
-  std::string certificate;  // and those between it and the authority
+  std::string certificate;  // with the certificates between it and the authority
   std::string key;
-  std::string authorities;  // who signs the certificates of callers
+  std::string authorities;  // the authorities that sign the certificates of callers
   std::string revoked;      // fingerprints of certificates that are good no more; "": none are
 
   bool operator==(const TlsFiles&) const = default;
@@ -31,12 +31,12 @@ struct TlsMaterial {
 // FailedPrecondition (the certificate's time is over, or has not come).
 absl::StatusOr<TlsMaterial> LoadTlsMaterial(const TlsFiles& files, Timestamp now);
 
-// What a file was when it was looked at last.
+// Remembers what a file was when it was looked at last.
 class FileWatch {
  public:
   explicit FileWatch(std::string path) : path_(std::move(path)) {}
   const std::string& path() const { return path_; }
-  // Whether it is another one than at the last call, or at the first. Not thread safe.
+  // Returns whether the file is another one than at the last call; true at the first. Not thread safe.
   bool Changed();
 
  private:
@@ -48,8 +48,8 @@ class FileWatch {
 class TlsMaterialSource {
  public:
   explicit TlsMaterialSource(TlsFiles files);
-  // The material, if it is new since the last call. Files that are wrong, such as a new certificate whose key
-  // is not there yet, are said in the log, and tried again at the next call: what was good stays in use.
+  // Returns the material if it is new since the last call. Wrong files, such as a new certificate whose key
+  // is not there yet, are reported in the log and tried again at the next call: what was good stays in use.
   std::optional<TlsMaterial> TakeNew(Timestamp now);
 
  private:
@@ -63,7 +63,7 @@ class TlsMaterialSource {
 // The file of revoked certificates: a fingerprint (64 hex digits) a line, '#' begins a comment. Thread safe.
 class RevokedCertificates {
  public:
-  // "" : none are revoked.
+  // "": none are revoked.
   explicit RevokedCertificates(const std::string& path) : watch_(path) {}
   // InvalidArgument, NotFound: the file is wrong. Call once, before the rest.
   absl::Status Load();

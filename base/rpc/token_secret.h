@@ -12,14 +12,15 @@ struct TokenText {
   std::string secret;  // 64 hex digits
 };
 
-// From the system's random numbers.
+// Makes a token from the system's random numbers.
 TokenText MakeTokenText();
 std::string FormatToken(const TokenText& token);
-// None: it is no text of a token.
+// Returns nothing when it is no text of a token.
 std::optional<TokenText> ParseToken(std::string_view text);
-// What is stored of a secret. It has 256 random bits, so nothing slower than SHA-256 is needed to keep it.
+// Returns the hash that is stored of a secret. The secret has 256 random bits, so nothing slower than SHA-256
+// is needed to keep it.
 std::string HashOfSecret(const std::string& secret);
-// Takes as long for any two strings of the same length.
+// Takes equally long for any two strings of the same length.
 bool EqualInConstantTime(std::string_view a, std::string_view b);
 
 }  // namespace fusion

@@ -38,8 +38,8 @@ struct Pipe {
   int Take(int i) { return std::exchange(ends[i], -1); }
 };
 
-// What is in bubblewrap ends when the kernel has ended its process namespace, a moment after bubblewrap:
-// until then it may hold a GPU's memory.
+// Programs in bubblewrap end when the kernel has ended their process namespace, a moment after bubblewrap:
+// until then they may hold a GPU's memory.
 void WaitForEndOfOutput(int output) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
   char ignored[4096];

@@ -20,7 +20,7 @@ namespace fusion {
 
 using MonotonicTime = std::chrono::steady_clock::time_point;
 
-// How a process ended.
+// Says how a process ended.
 struct ExitStatus {
   int code = 0;    // of exit()
   int signal = 0;  // when ended by a signal, else 0
@@ -53,11 +53,11 @@ class ChildProcess {
   int output() const { return output_; }  // reading end of its stdout
   void CloseInput();
 
-  // From now on it leaves the processors to others that want them.
+  // From now on the process leaves the processors to others that want them.
   void Yield();
-  // Ends it and everything it started. Harmless when it has ended.
+  // Ends the process and everything that it started. Harmless when it has ended.
   void Kill();
-  // How it ended, or nothing when it still runs at the deadline.
+  // Returns how the process ended, or nothing when it still runs at the deadline.
   std::optional<ExitStatus> Wait(MonotonicTime deadline);
 
  private:
@@ -74,7 +74,7 @@ class ChildProcess {
 // The absolute path of a program as the shell would find it, or "".
 std::string FindProgram(const std::string& name);
 
-// The same of a program of ours: beside this executable, in ../bin beside it (for tests), or in PATH.
+// Finds a program of ours beside this executable, in ../bin beside it (for tests), or in PATH; else "".
 std::string FindOwnProgram(const std::string& name);
 
 }  // namespace fusion

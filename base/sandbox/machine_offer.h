@@ -1,4 +1,4 @@
-// What this machine offers to confine a process with.
+// This machine offers these means to confine a process.
 #pragma once
 
 #include <string>
@@ -13,20 +13,20 @@ struct MachineOffer {
   bool filter = false;             // seccomp with filters
   int landlock = 0;                // its version; 0: none
 
-  // Found once for the process, by trying: bwrap is started with the arguments of a real policy. Thread safe.
-  // $FUSION_BWRAP names another bwrap; "none" leaves it out.
+  // Finds the offer once for the process, by trying: bwrap is started with the arguments of a real policy.
+  // Thread safe. $FUSION_BWRAP names another bwrap; "none" leaves it out.
   static const MachineOffer& Get();
 };
 
 // The policy without bubblewrap where this machine does not offer it.
 SandboxPolicy ActualPolicy(SandboxPolicy policy, const MachineOffer& offer);
 
-// What is in force for a policy, for people: "bubblewrap, seccomp, Landlock, limits"; "limits" at the least.
+// Tells people what is in force for a policy: "bubblewrap, seccomp, Landlock, limits"; "limits" at the least.
 std::string ConfinementText(const SandboxPolicy& policy, const MachineOffer& offer);
 
-// Whether native code of strangers may run by the policy: in bubblewrap with a system call filter, or under a
-// filter and Landlock that knows all ways of writing (kSufficientLandlockVersion). See README.md for what the
-// second leaves open. `why_not`, if given, says what is missing.
+// Returns whether native code of strangers may run by the policy: in bubblewrap with a system call filter, or
+// under a filter and Landlock that knows all ways of writing (kSufficientLandlockVersion). See README.md for
+// what the second leaves open. `why_not`, if given, says what is missing.
 bool ConfinesHostCode(const SandboxPolicy& policy, const MachineOffer& offer, std::string* why_not = nullptr);
 
 }  // namespace fusion

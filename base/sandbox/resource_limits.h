@@ -1,4 +1,4 @@
-// What a process may use up. 0 means no limit.
+// Limits of what a process may use up. 0 means no limit.
 #pragma once
 
 #include <sys/types.h>
@@ -18,20 +18,20 @@ struct ResourceLimits {
   uint64_t processor_seconds = 0;
 };
 
-// Memory of this machine; 0 where it does not say.
+// Bytes of memory of this machine; 0 where it does not say.
 uint64_t MachineBytes();
 
-// Of a kind of process on this machine. CUDA reserves address space without measure and shares memory with
-// the driver, so that neither limit of memory can be used for kDeviceCode, where candidates have no code on
-// the host. A runner has no limit of processor time: it serves many tasks, each with deadlines.
+// The limits for a kind of process on this machine. CUDA reserves address space without measure and shares
+// memory with the driver, so that neither limit of memory can be used for kDeviceCode, where candidates have
+// no code on the host. A runner has no limit of processor time: it serves many tasks, each with deadlines.
 ResourceLimits LimitsOf(SandboxKind kind);
 
-// Sets them for the calling process and what it starts; never raises one. No core dumps. Only system calls:
-// may be called between fork and exec.
+// Sets the limits for the calling process and what it starts; never raises one. Forbids core dumps. It makes
+// system calls only, so it may be called between fork and exec.
 void ApplyLimits(const ResourceLimits& limits);
 
-// Threads for the calling process' user namespace, where that counts them alone (Linux 5.14, bubblewrap, not
-// root); harmless elsewhere.
+// Limits the threads of the calling process' user namespace, where that counts them alone (Linux 5.14,
+// bubblewrap, not root); harmless elsewhere.
 void LimitThreadsOfNamespace();
 
 }  // namespace fusion

@@ -166,7 +166,7 @@ constexpr uint32_t kNeverAllowed[] = {
     SYS_mq_unlink,
 };
 
-// What Landlock does not see: names, modes and times of files. Compilers need these.
+// Landlock does not see what these calls change: names, modes and times of files. Compilers need the calls.
 constexpr uint32_t kNotForRunners[] = {
     SYS_execve,      SYS_execveat,     SYS_truncate,     SYS_fchmod,   SYS_fchmodat,  kFchmodat2,
     SYS_fchown,      SYS_fchownat,     SYS_utimensat,    SYS_setxattr, SYS_lsetxattr, SYS_fsetxattr,

@@ -66,8 +66,8 @@ absl::Status StreamEnd(const grpc::Status& end) {
              : status;
 }
 
-// What stands between a channel that does not work and the server, by a call that needs no role: the empty
-// message is a HealthCheckRequest for the whole server.
+// Finds out what stands between a channel that does not work and the server, by a call that needs no role:
+// the empty message is a HealthCheckRequest for the whole server.
 grpc::Status Probe(const std::shared_ptr<grpc::Channel>& channel) {
   grpc::GenericStub stub(channel);
   grpc::ClientContext context;
@@ -80,7 +80,7 @@ grpc::Status Probe(const std::shared_ptr<grpc::Channel>& channel) {
   return ended.get_future().get();
 }
 
-// A connection that was made and ended, by the words of gRPC: it has no codes for it.
+// Returns whether a connection was made and ended, by the words of gRPC, which has no codes for it.
 bool IsRefusedHandshake(const grpc::Status& status) {
   for (const char* words :
        {"andshake", "Socket closed", "Connection reset", "Broken pipe", "Peer name", "Endpoint read failed"})
@@ -105,7 +105,7 @@ absl::Status HandshakeFailed(const std::string& address, const grpc::Status& sta
                                                  message, ")"));
 }
 
-// What the server said with its answer under a header; "": nothing.
+// Returns what the server said with its answer under a header; "": nothing.
 absl::string_view Answered(const grpc::ClientContext& context, const char* header) {
   const auto& answer = context.GetServerInitialMetadata();
   const auto found = answer.find(header);

@@ -30,14 +30,14 @@ namespace fusion {
 // Interrupt().
 class Client {
  public:
-  // To the server at "host:port". Unavailable when nothing answers within 5 s, or the connection is refused
-  // for 1 s. Unauthenticated: one of the two does not accept the other's certificate. InvalidArgument as
-  // MakeChannelCredentials.
+  // Connects to the server at "host:port". Unavailable when nothing answers within 5 s, or the connection is
+  // refused for 1 s. Unauthenticated: one of the two does not accept the other's certificate.
+  // InvalidArgument: as from MakeChannelCredentials.
   static absl::StatusOr<std::unique_ptr<Client>> Connect(const std::string& address,
                                                          const ClientCredentials& credentials = {});
-  // With a server in this process, which ends with the client.
+  // Makes a client with a server in this process, which ends with the client.
   static absl::StatusOr<std::unique_ptr<Client>> Embedded(const EmbeddedOptions& options);
-  // Over a channel that exists. `backend` may be null.
+  // Makes a client over a channel that exists. `backend` may be null.
   Client(std::shared_ptr<grpc::Channel> channel, std::unique_ptr<EmbeddedBackend> backend);
   ~Client();
 
@@ -49,15 +49,15 @@ class Client {
     if (backend_) backend_->StartWorker(target);
   }
 
-  // How long a server that was there may be away, as while it is started again.
+  // A server that was there may be away for so long, as while it is started again.
   static constexpr std::chrono::seconds kPatience{60};
-  // Repeated on a lost connection, for up to `patience`; request_id (filled in when empty) makes that safe. A
-  // server that has no room and says when to try again (google.rpc.RetryInfo) is asked again then, kRefusals
-  // times at most; on_wait, if given, is called before each wait, with the Unavailable or ResourceExhausted
-  // that is the reason. Waiting is part of the request's time limit: DeadlineExceeded when that would end
-  // first; Unavailable and ResourceExhausted when nothing has changed in the end. FailedPrecondition: the
-  // server is of an earlier version, which leaves out what it does not know of the request; the job is
-  // cancelled, or named where the request_id was given.
+  // Submits a job. The call is repeated on a lost connection, for up to `patience`; request_id (filled in
+  // when empty) makes that safe. A server that has no room and says when to try again (google.rpc.RetryInfo)
+  // is asked again then, kRefusals times at most; on_wait, if given, is called before each wait, with the
+  // Unavailable or ResourceExhausted that is the reason. Waiting is part of the request's time limit:
+  // DeadlineExceeded when that would end first; Unavailable and ResourceExhausted when nothing has changed in
+  // the end. FailedPrecondition: the server is of an earlier version, which leaves out what it does not know
+  // of the request; the job is cancelled, or named where the request_id was given.
   static constexpr int kRefusals = 20;
   absl::StatusOr<v1::Job> Submit(v1::SubmitRequest request,
                                  const std::function<void(const absl::Status& reason)>& on_wait = nullptr,
@@ -70,7 +70,7 @@ class Client {
   absl::StatusOr<std::string> UploadInput(const std::string& bytes,
                                           std::chrono::seconds patience = kPatience);
   absl::StatusOr<v1::Job> GetJob(const std::string& name);
-  // One page. page_size 0: the server's choice.
+  // Returns one page. page_size 0: the server's choice.
   absl::StatusOr<v1::ListJobsResponse> ListJobs(int page_size, const std::string& page_token);
   absl::StatusOr<v1::Job> CancelJob(const std::string& name);
   // Calls `on_event` for every event after `after_sequence`, each once and in order, until the job has ended;
@@ -83,25 +83,25 @@ class Client {
   // FailedPrecondition: the server is of an earlier version, which leaves out what it does not know of the
   // request.
   absl::StatusOr<v1::ExplainResponse> Explain(const v1::ExplainRequest& request);
-  // The exported folder of one candidate; its digest is checked.
+  // Downloads the exported folder of one candidate; its digest is checked.
   absl::StatusOr<v1::Artifact> DownloadArtifact(const std::string& job, int rank);
   absl::StatusOr<v1::ListFunctionsResponse> ListFunctions(const std::string& name);
   absl::StatusOr<v1::ReportModelResponse> ReportModel(const v1::ReportModelRequest& request);
   absl::StatusOr<v1::ListWorkersResponse> ListWorkers();
   absl::StatusOr<v1::Worker> DrainWorker(const std::string& name);
-  // The job as a timeline: Trace Event JSON.
+  // Returns the job as a timeline: Trace Event JSON.
   absl::StatusOr<std::string> TraceJob(const std::string& name);
-  // A copy of the server's database, on the server's machine.
+  // Makes a copy of the server's database, on the server's machine.
   absl::StatusOr<v1::BackUpResponse> BackUp();
-  // Forgets what predictions are made of. For admins.
+  // Forgets what predictions are made of. It is for admins.
   absl::StatusOr<v1::ResetModelResponse> ResetModel(const v1::ResetModelRequest& request);
   absl::StatusOr<v1::CreateTokenResponse> CreateToken(const v1::CreateTokenRequest& request);
   absl::StatusOr<v1::ListTokensResponse> ListTokens();
   absl::StatusOr<v1::Token> RevokeToken(const std::string& name);
-  // One page. page_size 0: the server's choice.
+  // Returns one page. page_size 0: the server's choice.
   absl::StatusOr<v1::ListAuditEntriesResponse> ListAuditEntries(int page_size, const std::string& page_token);
 
-  // Online tuning. One page of each list; page_size 0: the server's choice.
+  // These calls are about online tuning. Lists come by the page; page_size 0: the server's choice.
   absl::StatusOr<v1::ListTuningsResponse> ListTunings(const std::string& program, int page_size,
                                                       const std::string& page_token);
   absl::StatusOr<v1::TuningDetails> GetTuning(const std::string& name);
@@ -119,7 +119,7 @@ class Client {
  private:
   // A context that Interrupt() can reach, for one call.
   class Call;
-  // One call of it; *unknown: what of the request the server does not know.
+  // Makes one call of Submit; *unknown: what of the request the server does not know.
   absl::StatusOr<v1::Job> SubmitOnce(const v1::SubmitRequest& request, std::vector<std::string>* unknown);
   // The error of a job that the server has taken without a part of the request; it is cancelled, unless its
   // request id was known_before.

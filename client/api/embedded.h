@@ -12,7 +12,8 @@
 
 namespace fusion {
 
-// Where embedded servers keep their data unless they are told otherwise, and servers that are programs too.
+// Returns the folder where embedded servers keep their data unless they are told otherwise, and servers that
+// are programs too.
 std::string EmbeddedDataDirectory();
 // Creates the folder when it is absent. Unavailable when that fails; the message says how to choose another.
 absl::Status PrepareEmbeddedData(const std::string& directory);
@@ -22,13 +23,13 @@ struct EmbeddedOptions {
   std::string data_directory;
   // Work in a temporary folder, which is removed at the end; data_directory is not touched.
   bool ephemeral = false;
-  // What happens when another process uses the data directory: a temporary folder and a notice, or
+  // Where another process uses the data directory, there is a temporary folder and a notice, or
   // FailedPrecondition.
   enum class WhenLocked { kUseTemporary, kFail };
   WhenLocked when_locked = WhenLocked::kUseTemporary;
   // Every stage of the pipeline writes its value as text into this folder; "" writes none.
   std::string dump_directory;
-  // Told to a person, a line without its end. May be empty.
+  // Tells a person a line, which comes without its end. May be empty.
   std::function<void(const std::string&)> notice;
 };
 
@@ -47,7 +48,7 @@ class EmbeddedBackend {
   // once. That it cannot start is told as a notice; jobs then find no device.
   void StartWorker(v1::Target target);
 
-  // No call on it may begin while this object is destroyed (Server::InProcessChannel).
+  // No call on the channel may begin while this object is destroyed (Server::InProcessChannel).
   std::shared_ptr<grpc::Channel> channel() const;
   const std::string& data_directory() const;
   // True when what is stored ends with this object.

@@ -54,7 +54,7 @@ absl::Status CheckArtifactFolder(const std::string& directory, bool force) {
   std::error_code error;
   const fs::path path(directory);
   if (!fs::exists(path, error)) {
-    // Whether it can be made is found out before a job has run for it.
+    // A folder that cannot be made is found out before a job has run for it.
     fs::create_directories(path, error);
     if (error)
       return absl::InvalidArgumentError(absl::StrCat(directory, ": cannot be made: ", error.message()));

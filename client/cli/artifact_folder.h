@@ -11,7 +11,7 @@ namespace fusion {
 // The file that lists what was written, so that a later export into the same folder can replace it.
 inline constexpr char kManifestName[] = ".fusion-files";
 
-// What --force does.
+// The help text of --force.
 inline constexpr char kForceHelp[] =
     "Write into a folder that fusion-client did not write, or over files that were changed since";
 

@@ -22,7 +22,7 @@ CLI::App* Innermost(CLI::App* app) {
   return app;
 }
 
-// As it is typed: "fusion-client jobs".
+// Returns the command as it is typed: "fusion-client jobs".
 std::string TypedName(const CLI::App* command) {
   const CLI::App* above = command->get_parent();
   return above == nullptr ? command->get_name() : absl::StrCat(TypedName(above), " ", command->get_name());
@@ -46,7 +46,8 @@ std::string CommandError(CLI::App* app) {
                       " --help");
 }
 
-// Whether --json was asked for; the parser says nothing of options before the one that it stumbles over.
+// Returns whether --json was asked for; the parser says nothing of options before the one that it stumbles
+// over.
 bool AsksForJson(int argc, const char* const* argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   const auto end = std::find(arguments.begin(), arguments.end(), "--");

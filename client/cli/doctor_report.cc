@@ -10,7 +10,7 @@
 namespace fusion {
 namespace {
 
-// What keeps candidates and compilers from the rest of the worker's machine.
+// Says what keeps candidates and compilers from the rest of the worker's machine.
 std::string ConfinedByText(const v1::Confinement& confinement) {
   if (confinement.runner().empty() && confinement.host_code().empty() && confinement.compiler().empty())
     return "unknown";  // a worker of an earlier version
@@ -60,7 +60,7 @@ std::string DoctorText(const DoctorReport& report, const TextStyle& style) {
                     device.problem.empty() ? "device: " : "not usable: ", DeviceText(device.description),
                     ", ", FormatBytes(static_cast<double>(device.description.memory_bytes())), " memory, on ",
                     device.worker, device.problem.empty() ? "" : ", ", device.problem, "\n");
-  // Those that are lost are counted where the server is; `workers list` has them all.
+  // Workers that are lost are counted in the line of the server; `workers list` has them all.
   for (const v1::Worker& worker : report.workers.workers())
     if (worker.connected())
       absl::StrAppend(&text, "worker: ", worker.name(), ", ", WorkerStateText(worker), ", version ",

@@ -1,4 +1,4 @@
-// What fusion can use, and what the absence of the rest costs: the output of `doctor`.
+// The output of `doctor`: what fusion can use, and what the absence of the rest costs.
 #pragma once
 
 #include <string>
@@ -22,7 +22,7 @@ struct DoctorReport {
   std::vector<Device> devices;
   v1::ListWorkersResponse workers;  // of the server; none: without one
 
-  // Some device can build and time.
+  // Returns whether some device can build and time.
   bool usable() const;
 };
 

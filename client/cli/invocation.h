@@ -1,4 +1,4 @@
-// What every command shares: the options that all take, exit codes, and how a server is found.
+// All commands share this: the options that all take, exit codes, and how a server is found.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -26,7 +26,8 @@ enum ExitCode {
 
 // InvalidArgument, NotFound and the like are the user's to mend: kBadInput. Cancelled is kInterrupted.
 ExitCode ExitCodeOf(const absl::Status& status);
-// The same for the error of a job: only a bad request is bad input; a missing device is a failure.
+// Returns the exit code for the error of a job: only a bad request is bad input; a missing device is a
+// failure.
 ExitCode ExitCodeOfJob(const v1::Job& job);
 
 // One run of the program. Commands are registered by the Add...Command functions below; the one that was
@@ -37,17 +38,18 @@ struct Invocation : ConnectionOptions {
 
   // Says the error on stderr, in the form of `json` also on stdout; returns the exit code that belongs to it.
   ExitCode Report(const absl::Status& status) const;
-  // For text on stdout.
+  // Returns the style of text on stdout.
   TextStyle Style() const;
 };
 
-// --server, --tls-ca, --tls-cert, --tls-key, --token-file and --json.
+// Adds --server, --tls-ca, --tls-cert, --tls-key, --token-file and --json.
 void AddCommonOptions(CLI::App* command, Invocation* invocation);
 
 // A client for the address that is configured; without one, embedded with these options.
 absl::StatusOr<std::unique_ptr<Client>> OpenClient(const Invocation& invocation, EmbeddedOptions options);
 
-// For Client::Submit: a note on stderr, before the first wait of each kind alone.
+// Returns a callback for Client::Submit that writes a note to stderr, before the first wait of each kind
+// alone.
 std::function<void(const absl::Status& reason)> SayOnceWhyItWaits();
 
 // While it lives, SIGINT and SIGTERM interrupt the client instead of ending the process. On the first,

@@ -12,7 +12,7 @@
 int main(int argc, char** argv) {
   fusion::KeepOpenSslToTheEnd();
   std::signal(SIGCHLD, SIG_DFL);  // ignored, as some parents leave it, no child's end could be seen
-  // What gRPC logs about connections is said by the commands themselves, in words.
+  // The commands themselves say, in words, what gRPC would log about connections.
   setenv("GRPC_VERBOSITY", "NONE", 0);
   // Stdout is for data. The embedded server and worker log only what a person should know.
   const char* level = std::getenv("FUSION_LOG_LEVEL");

@@ -1,4 +1,4 @@
-// What candidates are measured with: --input A=FILE and --tolerance x=1e-2.
+// Options that candidates are measured with: --input A=FILE and --tolerance x=1e-2.
 #pragma once
 
 #include <string>

@@ -36,7 +36,7 @@ absl::Status Wrong(const std::string& path, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(path, ": ", what));
 }
 
-// What a header says: a Python dictionary of three entries, as in
+// Reads the text of a header: a Python dictionary of three entries, as in
 // {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
 class HeaderText {
  public:
@@ -169,7 +169,7 @@ class Positions {
   int64_t position_ = 0;
 };
 
-// What is wrong with an entry that `To` cannot have; "" when nothing is.
+// Converts an entry. Returns what is wrong with one that `To` cannot have; "": nothing is.
 template <class To, class From>
 std::string Convert(From from, To* to) {
   *to = static_cast<To>(from);

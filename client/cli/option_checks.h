@@ -1,4 +1,4 @@
-// What values of options must be, beyond what CLI11 checks itself.
+// Checks of the values of options, beyond what CLI11 checks itself.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -12,7 +12,7 @@ inline CLI::Validator NotEmpty() {
   return {[](std::string& value) { return std::string(value.empty() ? "must not be empty" : ""); }, ""};
 }
 
-// CLI11's own names a range that 0 seems to be in.
+// CLI11's own check names a range that 0 seems to be in.
 inline CLI::Validator GreaterThanZero() {
   return {[](std::string& value) {
             double number = 0;

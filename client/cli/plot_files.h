@@ -23,7 +23,7 @@ struct PlotPaths {
 // nothing is written then. Unavailable: the report has no plots, or the disk refuses.
 absl::StatusOr<PlotPaths> WritePlots(const v1::ReportModelResponse& report, const std::string& directory);
 
-// The same for the plots of `tune show`.
+// These do the same for the plots of `tune show`.
 inline constexpr char kLandscapePlotName[] = "landscape.svg";
 absl::Status CheckTuningPlotFolder(const std::string& directory);
 absl::StatusOr<PlotPaths> WriteTuningPlots(const std::string& landscape, const std::string& convergence,

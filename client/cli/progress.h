@@ -19,7 +19,7 @@ class ProgressPrinter {
  public:
   ProgressPrinter(std::ostream& out, bool terminal, int width);
   void Show(const v1::JobEvent& event);
-  // What happens before the first event.
+  // Shows what happens before the first event.
   void Show(const std::string& text) { ShowLine(text, /*important=*/true); }
   // Removes the line that is written over. Call before other output.
   void Clear();

@@ -1,5 +1,5 @@
-// What the program prints, made from protocol messages: JSON objects and text for
-// people. Pure functions: no input, no output, no clock. Thread safe.
+// Makes what the program prints from protocol messages: JSON objects and text for people. Pure functions: no
+// input, no output, no clock. Thread safe.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -31,8 +31,8 @@ Json TokenJson(const v1::Token& token, const std::string& secret);
 Json AuditJson(const v1::ListAuditEntriesResponse& response);
 Json FunctionListJson(const v1::ListFunctionsResponse& response);
 Json FunctionJson(const v1::FunctionDefinition& function, const std::string& library_hash);
-// The plots as the paths of their files, "" (printed as null) when there are none.
 Json ModelResetJson(const v1::ResetModelResponse& forgotten);
+// The plots come as the paths of their files, "" (printed as null) when there are none.
 Json ModelReportJson(const v1::ReportModelResponse& report, const std::string& measured_plot,
                      const std::string& convergence_plot);
 // {"schema": "fusion.library_bench/1", ...} of a finished benchmark.
@@ -50,7 +50,7 @@ struct TextStyle {
   bool all = false;  // every candidate, not the first ten
 };
 
-// Whether the result is that of a benchmark of routines.
+// Returns whether the result is that of a benchmark of routines.
 bool IsBenchmark(const v1::JobResult& result);
 // A line for each routine.
 std::string BenchmarkText(const v1::JobResult& result, const TextStyle& style);
@@ -64,7 +64,8 @@ std::string WorkerListText(const v1::ListWorkersResponse& response, const TextSt
 std::string WorkerStateText(const v1::Worker& worker);
 // "taken out for 95.00 s: its probe failed"; "": the device is in order.
 std::string ProblemText(const v1::Worker& worker, const v1::DeviceDescription& device);
-// No compiler. Workers of an earlier version, which do not say theirs, build whatever their devices need.
+// Returns whether the worker has no compiler. Workers of an earlier version, which do not say theirs, build
+// whatever their devices need.
 bool BuildsNothing(const v1::Worker& worker);
 // "builds cuda, host x86-64-avx512"; without a device "builds only: cuda".
 std::string BuildsText(const v1::Worker& worker);
@@ -73,8 +74,8 @@ std::string TokenListText(const v1::ListTokensResponse& response, int64_t now, c
 std::string AuditText(const v1::ListAuditEntriesResponse& response, const TextStyle& style);
 std::string FunctionListText(const v1::ListFunctionsResponse& response, const TextStyle& style);
 std::string FunctionText(const v1::FunctionDefinition& function);
-// A line for each graph, and what they say together in words.
 std::string ModelResetText(const v1::ResetModelResponse& forgotten);
+// A line for each graph, and what they say together in words.
 std::string ModelReportText(const v1::ReportModelResponse& report, const TextStyle& style);
 // "OK: function1, 9 nodes, elements = 31744, sha256:..."
 std::string CheckText(const v1::CheckResponse& response);

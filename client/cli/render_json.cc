@@ -81,7 +81,7 @@ Json FusionsJson(const v1::Candidate& candidate) {
   return fusions;
 }
 
-// What is measured is null for a candidate that has no such measurement.
+// A measured value is null for a candidate that has no such measurement.
 Json MeasuredCandidateJson(const v1::Candidate& candidate) {
   const bool ok = candidate.outcome() == v1::OK;
   Json json = {{"rank", candidate.rank()},
@@ -131,7 +131,7 @@ void AddResult(const v1::JobResult& result, Json* json) {
 
 void AddRun(const v1::JobResult& result, Json* json) {
   const v1::MeasurementConditions& conditions = result.conditions();
-  // Of which times measured_seconds and speedup are.
+  // measured_seconds and speedup hold for this state of the caches.
   (*json)["cache"] = result.cache() == v1::WARM ? "warm" : "cold";
   (*json)["builds"] = result.builds();
   (*json)["builds_reused"] = result.builds_reused();

@@ -1,4 +1,4 @@
-// What a benchmark of routines measured.
+// Prints what a benchmark of routines measured.
 #include <algorithm>
 #include <string>
 
@@ -10,7 +10,7 @@
 namespace fusion {
 namespace {
 
-// Of the points, those of the largest tile: with one block on each multiprocessor, and with the most.
+// Points of the largest tile: with one block on each multiprocessor, and with the most.
 struct Ends {
   const v1::RoutineTable::Point* alone = nullptr;
   const v1::RoutineTable::Point* most = nullptr;

@@ -19,7 +19,7 @@ namespace fusion {
 namespace {
 
 constexpr int kRowsUnlessAll = 10;
-// What simulated GPUs say instead of a version.
+// Simulated GPUs say this instead of a version.
 constexpr char kSimulatedDriver[] = "simulated";
 constexpr char kBold[] = "\033[1m";
 constexpr char kDim[] = "\033[2m";
@@ -76,7 +76,7 @@ std::vector<const v1::Candidate*> Ranked(const v1::JobResult& result) {
   return ranked;
 }
 
-// Of results that say whether times are steady.
+// Returns true only for results that say whether times are steady.
 bool IsUnsteady(const v1::Candidate& candidate) {
   return !candidate.steady() && candidate.measured().quick() > 0;
 }

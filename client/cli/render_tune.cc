@@ -32,7 +32,7 @@ std::string ValueText(double value, const v1::SectionDeclaration& declaration) {
   return unit == "s" && usual ? FormatSeconds(value) : absl::StrFormat("%.4g %s", value, unit);
 }
 
-// How much better than the default the best is: 2 is twice as good. 0: it is not known to be better.
+// Returns how much better than the default the best is: 2 is twice as good. 0: it is not known to be better.
 double SpeedupOf(const v1::Tuning& tuning) {
   if (!tuning.better_than_default() || !(tuning.default_value() > 0) || !(tuning.best_value() > 0)) return 0;
   return tuning.declaration().objective().maximize() ? tuning.best_value() / tuning.default_value()
@@ -153,7 +153,7 @@ Json DomainJson(const v1::TuningParameter& parameter) {
   return json;
 }
 
-// What is not known is null.
+// A value that is not known is null.
 Json Known(double value) { return value > 0 ? Json(value) : Json(); }
 
 std::string ProvenanceText(const v1::Tuning& tuning) {

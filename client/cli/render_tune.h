@@ -1,4 +1,4 @@
-// What `tune` prints and writes. Pure functions; thread safe.
+// Makes what `tune` prints and writes. Pure functions; thread safe.
 #pragma once
 
 #include <string>
@@ -12,8 +12,9 @@ namespace fusion {
 
 // {"schema": "fusion.tunings/1", "tunings": [...]}
 Json TuningListJson(const v1::ListTuningsResponse& response);
-// {"schema": "fusion.tuning/1", ...}; of show also "configurations" and "convergence". Plots as the paths of
-// their files, "" (printed as null) when there are none. Values of enumerations by their names.
+// {"schema": "fusion.tuning/1", ...}; that of `tune show` also has "configurations" and "convergence". Plots
+// come as the paths of their files, "" (printed as null) when there are none, and values of enumerations by
+// their names.
 Json TuningJson(const v1::Tuning& tuning);
 Json TuningDetailsJson(const v1::TuningDetails& details, const std::string& landscape_plot,
                        const std::string& convergence_plot);

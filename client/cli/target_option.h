@@ -8,17 +8,17 @@
 
 namespace fusion {
 
-// --target auto|cuda|host.
+// Adds --target auto|cuda|host.
 void AddTargetOption(CLI::App* command, v1::Target* target);
 
-// Which candidates are wanted, and the best of them by which times.
+// Options that say which candidates are wanted, and by which times the best of them is chosen.
 struct RankingOptions {
   v1::CacheState cache = v1::COLD;
   bool deterministic = false;
   v1::FusionHints hints;
   int64_t most_fusions = 0;  // 0: the server's own limit
 };
-// --cache cold|warm, --deterministic, --max-fusions N, --together A,B, --apart A,B, --make A=TEXT.
+// Adds --cache cold|warm, --deterministic, --max-fusions N, --together A,B, --apart A,B, --make A=TEXT.
 void AddRankingOptions(CLI::App* command, RankingOptions* options);
 
 // Invocation::Report, with the lines of the source that the errors point at.

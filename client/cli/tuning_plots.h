@@ -34,8 +34,8 @@ struct PlottedTuning {
   std::vector<PlottedConfiguration> configurations;
   int best = -1;      // of the configurations; -1: none
   int defaults = -1;  // the same
-  std::vector<std::pair<uint64_t, double>>
-      convergence;           // the expected best after so many evaluations, ascending
+  // The expected best after so many evaluations, ascending.
+  std::vector<std::pair<uint64_t, double>> convergence;
   uint64_t evaluations = 0;  // so far
 };
 

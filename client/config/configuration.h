@@ -1,4 +1,5 @@
-// Which server a program of ours talks to, and what it shows there: options, environment, configuration file.
+// Finds the server that a program of ours talks to, and what the program shows there: options, environment,
+// configuration file.
 #pragma once
 
 #include <string>
@@ -8,7 +9,7 @@
 
 namespace fusion {
 
-// What a person said; "": nothing.
+// The options that a person gave; "": none.
 struct ConnectionOptions {
   std::string server;
   std::string tls_ca, tls_cert, tls_key, token_file;
@@ -19,10 +20,10 @@ struct ConnectionOptions {
 // process. InvalidArgument: the configuration file cannot be understood.
 absl::StatusOr<std::string> ServerAddress(const ConnectionOptions& options);
 
-// What the client shows to a server: the options, else "tls_ca", "tls_cert", "tls_key" and "token_file" in
-// the configuration file. The token is that of the option, else $FUSION_TOKEN, else that of the configured
-// file; a certificate or a token file among the options is shown alone. InvalidArgument: the configuration
-// file or the token file is wrong.
+// Returns what the client shows to a server: the options, else "tls_ca", "tls_cert", "tls_key" and
+// "token_file" in the configuration file. The token is that of the option, else $FUSION_TOKEN, else that of
+// the configured file; a certificate or a token file among the options is shown alone. InvalidArgument: the
+// configuration file or the token file is wrong.
 absl::StatusOr<ClientCredentials> CredentialsOf(const ConnectionOptions& options);
 
 }  // namespace fusion

@@ -70,7 +70,7 @@ void Background::Loop() {
   bool flushing = false;
   while (!stopping_) {
     const uint64_t now = NowNanoseconds();
-    // What a flush waits for was pushed before it was asked for, so this is read before the rings.
+    // A flush waits for samples that were pushed before it was asked for, so this is read before the rings.
     const uint64_t flush = tuner_.flush_requested();
     MeetNewSections(now);
     channels_ = tuner_.ChannelsNow();
@@ -104,7 +104,7 @@ void Background::Publish() {
   dropped_.store(discarded_ + outbox_.dropped_runs(), std::memory_order_relaxed);
   connections_.store(exchange_.connections(), std::memory_order_relaxed);
   connected_.store(exchange_.ready(), std::memory_order_relaxed);
-  // Who ends the tuner does not wait for a server that is not there.
+  // A thread that ends the tuner does not wait for a server that is not there.
   if (unreachable_.exchange(exchange_.unreachable(), std::memory_order_relaxed) != exchange_.unreachable())
     tuner_.Flushed(0);
 }
@@ -169,7 +169,7 @@ void Background::Take(const Channel& channel, const Sample& sample) {
 void Background::RetireEndedThreads() {
   std::erase_if(channels_, [this](Channel* channel) {
     if (!channel->ended.load(std::memory_order_acquire)) return false;
-    // What it wrote last came before `ended`.
+    // The last samples of the thread came before `ended`.
     channel->ring.Drain([&](const Sample& sample) { Take(*channel, sample); });
     for (const std::unique_ptr<Traffic>& traffic : traffic_)
       if (traffic) traffic->window_threads.erase(channel);
@@ -235,7 +235,7 @@ void Background::Choose(Traffic& traffic, const v1::TuningChoice& message) {
   Section& section = *traffic.section;
   if (traffic.refused) return;
   const std::vector<double> best = PointOf(message.best());
-  // Of a server that has other parameters in mind nothing is taken.
+  // Nothing is taken from a server that has other parameters in mind.
   if (!section.space().Check(best).ok()) return;
   const double share = tuner_.settings().exploration_share;
   Choice choice;
@@ -332,7 +332,7 @@ void Background::Sleep(bool drained, uint64_t now) {
     until = std::min(until, now + rest_);
   } else {
     asleep_.store(true, std::memory_order_seq_cst);
-    // Who pushed before did not see the flag.
+    // A thread that pushed before did not see the flag.
     for (Channel* channel : channels_)
       if (!channel->ring.empty()) until = 0;
   }

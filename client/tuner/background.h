@@ -29,10 +29,10 @@ class Background {
   // Ends the stream and the thread.
   void Stop();
 
-  // From any thread: sections were declared, a flush is asked for.
+  // Any thread calls this when sections were declared or a flush is asked for.
   void Wake() { sem_post(&wakings_); }
-  // From a thread that pushed a sample. The thread below is woken only where it does not look by itself soon,
-  // so a program that reports all the time pays for no system call.
+  // A thread calls this when it has pushed a sample. The background thread is woken only where it does not
+  // look by itself soon, so a program that reports all the time pays for no system call.
   void WakeIfAsleep() {
     if (asleep_.load(std::memory_order_seq_cst) && asleep_.exchange(false)) Wake();
   }
@@ -49,7 +49,7 @@ class Background {
     uint64_t generation = 0;
     std::vector<double> point;
   };
-  // A section as the thread sees it.
+  // A section as the background thread sees it.
   struct Traffic {
     Section* section = nullptr;
     bool refused = false;
@@ -58,7 +58,7 @@ class Background {
     std::unordered_map<uint64_t, Proposal> outstanding;  // by number: not reported yet
     std::deque<uint64_t> waiting;                        // of these, for room in the section's queue
     uint32_t wanted = 0;                                 // the newest demand
-    // Since window_start.
+    // These count since window_start.
     uint64_t window_start = 0;
     uint64_t window_runs = 0;
     std::set<const Channel*> window_threads;
@@ -78,7 +78,7 @@ class Background {
   void Offer(Traffic& traffic);
   void Return(Traffic& traffic, uint64_t proposal);
   void UpdateDemand(Traffic& traffic, uint64_t now);
-  // When what is collected may be sent; kNever: nothing is.
+  // Returns when what is collected may be sent; kNever: nothing is collected.
   uint64_t SealTime(uint64_t now) const;
   void Sleep(bool drained, uint64_t now);
 
@@ -93,7 +93,7 @@ class Background {
   std::atomic<bool> connected_{false};
   std::atomic<bool> unreachable_{false};
 
-  // Of the thread.
+  // The background thread alone uses these fields.
   std::vector<Channel*> channels_;
   std::vector<std::unique_ptr<Traffic>> traffic_;  // by Section::id - 1
   size_t traffic_known_ = 0;                       // sections met

@@ -1,4 +1,4 @@
-// What is known of a section at a moment, as threads see it that run the section.
+// A choice is what is known of a section at a moment, as the threads see it that run the section.
 #pragma once
 
 #include <atomic>

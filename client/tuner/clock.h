@@ -9,7 +9,7 @@
 
 namespace fusion::tuning {
 
-// Of the steady clock, which no one sets. About 25 ns without a system call.
+// Returns the time of the steady clock, which no one sets. It takes about 25 ns without a system call.
 inline uint64_t NowNanoseconds() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);

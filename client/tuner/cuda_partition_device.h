@@ -49,7 +49,7 @@ class CudaPartitionDevice {
     }
   }
 
-  // Why this device cannot be used at all.
+  // Returns why this device cannot be used at all.
   const std::string& Problem() const { return problem_; }
   std::string Name() const {
     cudaDeviceProp properties;
@@ -70,7 +70,7 @@ class CudaPartitionDevice {
     return Text("cudaHostAlloc", cudaHostAlloc(memory, bytes, cudaHostAllocPortable));
   }
   void FreePinned(void* memory) { Text("cudaFreeHost", cudaFreeHost(memory)); }
-  // All of it, by the runtime's own allocation or by cudaHostRegister.
+  // Returns whether all of the memory is pinned, by the runtime's own allocation or by cudaHostRegister.
   bool IsPinned(const void* memory, size_t bytes) {
     cudaSetDevice(index_);
     const auto pinned = [](const void* byte) {
@@ -85,18 +85,19 @@ class CudaPartitionDevice {
   }
   void Unpin(void* memory) { Text("cudaHostUnregister", cudaHostUnregister(memory)); }
 
-  // Before what a run enqueues: a thread may have another device.
+  // A run calls this before it enqueues anything: the thread may have another device.
   std::string Begin() { return Text("cudaSetDevice", cudaSetDevice(index_)); }
   Stream ComputeStream() const { return streams_[static_cast<int>(PartitionStream::kCompute)]; }
-  // `rows` rows of `width` bytes, `stride` bytes from one to the next in both memories; on the upload stream.
+  // Copies `rows` rows of `width` bytes, `stride` bytes from one to the next in both memories, on the upload
+  // stream.
   std::string Upload(void* device, const void* host, size_t width, size_t rows, size_t stride) {
     return Copy(device, host, width, rows, stride, cudaMemcpyHostToDevice, PartitionStream::kUpload);
   }
   std::string Download(void* host, const void* device, size_t width, size_t rows, size_t stride) {
     return Copy(host, device, width, rows, stride, cudaMemcpyDeviceToHost, PartitionStream::kDownload);
   }
-  // What comes next on `later` waits for all that is on `earlier` by now. One pair of streams, one event for
-  // each chunk.
+  // Work that comes next on `later` waits for all that is on `earlier` by now. A pair of streams has one
+  // event for each chunk.
   std::string Follow(PartitionStream later, PartitionStream earlier, int chunk) {
     cudaEvent_t event = events_[static_cast<int>(earlier)][chunk];
     const std::string error =

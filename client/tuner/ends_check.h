@@ -1,6 +1,6 @@
-// Whether what a search has found is really faster than the host alone and the device alone. A search in
-// noise may have tried the ends once, in a bad moment; here they run in turn with what was found, so that
-// drift and other programs touch all alike.
+// The check tells whether what a search has found is really faster than the host alone and the device alone.
+// A search in noise may have tried the ends once, in a bad moment; here they run in turn with what was found,
+// so that drift and other programs touch all alike.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,8 @@
 
 namespace fusion {
 
-// C++17. Rivals are numbered from 1, what was found is 0. Next, then Add of the same, until decided.
+// C++17. Rivals are numbered from 1, what was found is 0. The caller calls Next, then Add of the same, until
+// decided.
 class EndsCheck {
  public:
   static constexpr size_t kFound = 0;
@@ -55,8 +56,8 @@ class EndsCheck {
   size_t winner() const { return winner_; }
 
  private:
-  // So many runs, and of short ones as many more as last so long, or `most`: what disturbs a program, the end
-  // of the search among it, may last longer than a few short runs do.
+  // Evidence is so many runs, and of short ones as many more as last so long, or `most`: what disturbs a
+  // program, the end of the search among it, may last longer than a few short runs do.
   struct Evidence {
     size_t runs;
     double seconds;
@@ -64,7 +65,7 @@ class EndsCheck {
   };
   static constexpr Evidence kFirst{2, 2e-3, 20}, kFew{4, 10e-3, 40}, kAll{9, 50e-3, 200};
   static constexpr double kFar = 1.3, kNotNear = 1.05;
-  static constexpr double kLeastGain = 0.99;  // what is less may be chance
+  static constexpr double kLeastGain = 0.99;  // a smaller gain may be chance
 
   bool Seen(size_t which, const Evidence& wanted) const {
     const std::vector<double>& runs = seconds_[which];

@@ -23,7 +23,7 @@ std::string RandomProcess() {
 
 }  // namespace
 
-// What the threads of one stream leave for the background thread.
+// The threads of one stream leave here what the background thread takes.
 class Exchange::Inbox : public LinkEvents {
  public:
   explicit Inbox(const std::function<void()>& wake) : wake_(wake) {}

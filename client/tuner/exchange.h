@@ -1,5 +1,5 @@
-// The conversation with the server over one stream after another: who we are, what we tune, what was
-// measured.
+// The conversation with the server over one stream after another: which process this is, what it tunes, what
+// was measured.
 #pragma once
 
 #include <chrono>
@@ -21,28 +21,28 @@ namespace fusion::tuning {
 struct ExchangeOptions {
   TuneDialer dial;
   std::string server;  // "the server at host:port"
-  // From any thread: Step has something to do.
+  // Any thread calls it when Step has something to do.
   std::function<void()> wake;
-  // To a person.
+  // Tells a person a line.
   std::function<void(const std::string&)> notice;
-  // Declared, ReportRefused and TuningChoice.
+  // Takes Declared, ReportRefused and TuningChoice.
   std::function<void(const v1::TuneResponse&)> answer;
 };
 
-// Of the background thread. Batches of the outbox are sent in order and again on a new stream, until they are
-// acknowledged.
+// The background thread alone uses it. Batches of the outbox are sent in order and again on a new stream,
+// until they are acknowledged.
 class Exchange {
  public:
   Exchange(ExchangeOptions options, Outbox& outbox);
   ~Exchange();
 
-  // Declared on this stream and on all later ones.
+  // Declares the section on this stream and on all later ones.
   void Declare(const v1::DeclareSection& section);
   // Takes what has come, connects, writes; never waits. The time is that of NowNanoseconds().
   void Step(uint64_t now);
   // Ends the stream, if there is one.
   void Close();
-  // When Step has something to do although nothing comes.
+  // Returns when Step has something to do although nothing comes.
   uint64_t next_step() const;
 
   // The server has said welcome, and batches may be sealed.
@@ -50,12 +50,12 @@ class Exchange {
   // A stream could not be had since the last that was ready.
   bool unreachable() const { return unreachable_; }
   uint64_t connections() const { return connections_; }
-  // Of runs that were sent: stored by the server, and refused by it.
+  // The server stored, and refused, so many of the runs that were sent.
   uint64_t acknowledged_runs() const { return acknowledged_runs_; }
   uint64_t refused_runs() const { return refused_runs_; }
-  // From sending a batch until it is stored.
+  // The time from sending a batch until it is stored.
   uint64_t round_trip_nanoseconds() const { return round_trip_nanoseconds_; }
-  // Of the newest failure; "" when there was none.
+  // The text of the newest failure; "" when there was none.
   const std::string& failure() const { return failure_; }
 
  private:

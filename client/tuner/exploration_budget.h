@@ -1,4 +1,4 @@
-// What exploring may cost in one section of one process once something good is known.
+// The budget is what exploring may cost in one section of one process once something good is known.
 #pragma once
 
 #include <algorithm>
@@ -22,13 +22,13 @@ class ExplorationBudget {
   // the best.
   static constexpr double kMostRuns = 64;
 
-  // A share of what runs took.
+  // Pays in a share of what runs took.
   void PayIn(double amount, double best) {
     best = Bounded(best);
     const double most = std::max(kMostRuns * best, 4 * Expected(best));
     Change([&](double budget) { return std::min(budget + Bounded(amount), std::max(budget, most)); });
   }
-  // Before the first run: what exploring cost earlier beyond its share.
+  // Takes out, before the first run, what exploring cost earlier beyond its share.
   void Owe(double amount) {
     Change([&](double budget) { return budget - Bounded(amount); });
   }
@@ -38,7 +38,7 @@ class ExplorationBudget {
     const double pace = pace_.load(std::memory_order_relaxed);
     pace_.store(pace + (std::min(times_expected, kMostPace) - pace) / 8, std::memory_order_relaxed);
   }
-  // What a run with the choice takes now, of which `best` is expected.
+  // Returns what a run with the choice takes now, where `best` is expected of it.
   double Usual(double best) const { return Bounded(best * pace_.load(std::memory_order_relaxed)); }
 
   // True: the caller may explore one run, and then calls Ended or Cancelled.
@@ -69,7 +69,7 @@ class ExplorationBudget {
  private:
   // Sums of values near the greatest number stay numbers.
   static constexpr double kGreatest = 1e300;
-  // A mean of values of which one was near it still comes back.
+  // A mean still comes back when one of its values was near this.
   static constexpr double kMostPace = 1e6;
   static double Bounded(double value) { return std::clamp(value, -kGreatest, kGreatest); }
 
@@ -87,7 +87,7 @@ class ExplorationBudget {
   bool Covers(double best) const { return budget_.load(std::memory_order_relaxed) >= Expected(best); }
 
   std::atomic<double> budget_{0};
-  // Moving, over about eight runs: what was tried first tells little of what is tried later.
+  // Moving means over about eight runs: what was tried first tells little of what is tried later.
   std::atomic<double> mean_excess_{0}, deviation_{0};
   std::atomic<double> pace_{1};
   std::atomic<bool> exploring_{false};

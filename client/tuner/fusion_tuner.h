@@ -36,7 +36,7 @@
 extern "C" {
 #endif
 
-/* Numbers as of gRPC's and Abseil's status codes. */
+/* The numbers are those of gRPC's and Abseil's status codes. */
 typedef enum fusion_tuner_code {
   FUSION_TUNER_OK = 0,
   FUSION_TUNER_INVALID_ARGUMENT = 3,  /* bounds reversed, step zero, text that is not UTF-8, a constraint that
@@ -45,8 +45,8 @@ typedef enum fusion_tuner_code {
   FUSION_TUNER_NOT_FOUND = 5,         /* no section of this name */
   FUSION_TUNER_ALREADY_EXISTS = 6,    /* declared before, and differently */
   FUSION_TUNER_RESOURCE_EXHAUSTED = 8, /* 10,000 sections, counted with other sizes */
-  FUSION_TUNER_FAILED_PRECONDITION =
-      9, /* stop without start, start twice, a section changed after it was declared */
+  /* stop without start, start twice, a section changed after it was declared */
+  FUSION_TUNER_FAILED_PRECONDITION = 9,
   FUSION_TUNER_INTERNAL = 13,
   FUSION_TUNER_UNAVAILABLE = 14, /* embedded: the data directory is in use or cannot be written */
   FUSION_TUNER_UNAUTHENTICATED = 16
@@ -56,8 +56,8 @@ typedef struct fusion_tuner fusion_tuner;
 typedef struct fusion_tuner_section fusion_tuner_section;
 typedef struct fusion_tuner_parameter fusion_tuner_parameter;
 
-/* What went wrong in the last call of this thread that did not return FUSION_TUNER_OK; "" when none has. Good
- * until the next call of this thread. */
+/* Says what went wrong in the last call of this thread that did not return FUSION_TUNER_OK; "" when none has.
+ * The text is good until the next call of this thread. */
 FUSION_TUNER_API const char* fusion_tuner_message(void);
 
 /* ---- The tuner */
@@ -73,18 +73,17 @@ typedef struct fusion_tuner_options {
                                  annealing, bayesian */
   double exploration_share; /* what exploring may cost once something good is known, of the running time; < 0:
                                the server's (0.02); 0: never explore then; 1: without limit */
-  void (*notice)(const char* line,
-                 void* data); /* told to a person, without the end of line; NULL: stderr.
-                                 From a thread of the library, for which the end of the tuner
-                                 waits: neither exit() nor fusion_tuner_destroy there. */
+  /* The line is told to a person, without the end of line; NULL: stderr. A thread of the library calls it,
+   * for which the end of the tuner waits: neither exit() nor fusion_tuner_destroy there. */
+  void (*notice)(const char* line, void* data);
   void* notice_data;
 } fusion_tuner_options;
 
-/* All as if NULL; exploration_share -1. */
+/* Sets all options as if NULL; exploration_share is -1. */
 FUSION_TUNER_API void fusion_tuner_options_init(fusion_tuner_options* options);
 
-/* options may be NULL. Does not wait for the server, and succeeds without one; fails where an embedded one
- * cannot be had (UNAVAILABLE) or an option makes no sense. */
+/* options may be NULL. The call does not wait for the server, and succeeds without one; it fails where an
+ * embedded one cannot be had (UNAVAILABLE) or an option makes no sense. */
 FUSION_TUNER_API int fusion_tuner_create(const fusion_tuner_options* options, fusion_tuner** tuner);
 
 /* Sends what is left for at most a second, and frees the tuner with all its sections and parameters; no other
@@ -123,11 +122,11 @@ FUSION_TUNER_API int fusion_tuner_enumeration(fusion_tuner* tuner, const char* n
 FUSION_TUNER_API int fusion_tuner_real_range(fusion_tuner* tuner, const char* name, double lower,
                                              double upper, int logarithmic,
                                              fusion_tuner_parameter** parameter);
-/* The value while nothing is known; of an enumeration the index. Without it: the middle, of an enumeration
- * the first. */
+/* Sets the value while nothing is known; for an enumeration it is the index. Without it the value is the
+ * middle, for an enumeration the first. */
 FUSION_TUNER_API int fusion_tuner_parameter_default(fusion_tuner_parameter* parameter, double value);
-/* The parameter has a meaning only where the expression holds: "algorithm == tiled". Of parameters added
- * before it and sizes. */
+/* The parameter has a meaning only where the expression holds: "algorithm == tiled". It may name
+ * parameters added before it, and sizes. */
 FUSION_TUNER_API int fusion_tuner_parameter_condition(fusion_tuner_parameter* parameter,
                                                       const char* expression);
 
@@ -158,11 +157,11 @@ FUSION_TUNER_API int fusion_tuner_section_declare(fusion_tuner_section* section)
  * declared already. The same sizes give the same section. */
 FUSION_TUNER_API int fusion_tuner_section_with_sizes(fusion_tuner_section* section, const int64_t* sizes,
                                                      size_t count, fusion_tuner_section** with_sizes);
-/* By name; NOT_FOUND with the names that are near. */
+/* Finds a section by name; NOT_FOUND says the names that are near. */
 FUSION_TUNER_API int fusion_tuner_section_find(fusion_tuner* tuner, const char* name,
                                                fusion_tuner_section** section);
-/* What the server said of it: OK also while it has said nothing. ALREADY_EXISTS: another program that runs
- * now has declared it differently; this one goes on with its defaults. */
+/* Returns what the server said of it: OK also while it has said nothing. ALREADY_EXISTS: another program that
+ * runs now has declared it differently; this one goes on with its defaults. */
 FUSION_TUNER_API int fusion_tuner_section_status(fusion_tuner_section* section);
 
 /* ---- Runs: asked for in a thread, started and ended by the same */
@@ -176,7 +175,7 @@ typedef union fusion_tuner_value {
  * Good until the next call with this section in this thread. Never NULL for a declared section; NULL with a
  * message for others. */
 FUSION_TUNER_API const fusion_tuner_value* fusion_tuner_next(fusion_tuner_section* section);
-/* FAILED_PRECONDITION: it is started in this thread already, or not declared. */
+/* FAILED_PRECONDITION: the section is started in this thread already, or not declared. */
 FUSION_TUNER_API int fusion_tuner_start(fusion_tuner_section* section);
 /* Ends the run and reports the seconds since its start. FAILED_PRECONDITION: it was not started in this
  * thread. */
@@ -189,14 +188,14 @@ FUSION_TUNER_API int fusion_tuner_fail(fusion_tuner_section* section);
 /* Ends the run, started or not, and reports nothing. */
 FUSION_TUNER_API int fusion_tuner_cancel(fusion_tuner_section* section);
 
-/* For sections that call themselves, and runs that end in another thread than they began. */
+/* This is for sections that call themselves, and for runs that end in another thread than they began. */
 typedef struct fusion_tuner_run {
   fusion_tuner_section* section;
   const fusion_tuner_value* values; /* good until the tuner is destroyed or the run has ended */
   uint64_t internal[4];
 } fusion_tuner_run;
-FUSION_TUNER_API int fusion_tuner_run_begin(fusion_tuner_section* section,
-                                            fusion_tuner_run* run); /* and starts the clock */
+/* Begins the run and starts the clock. */
+FUSION_TUNER_API int fusion_tuner_run_begin(fusion_tuner_section* section, fusion_tuner_run* run);
 FUSION_TUNER_API int fusion_tuner_run_stop(fusion_tuner_run* run);
 FUSION_TUNER_API int fusion_tuner_run_report(fusion_tuner_run* run, double value);
 FUSION_TUNER_API int fusion_tuner_run_fail(fusion_tuner_run* run);

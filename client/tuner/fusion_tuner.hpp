@@ -36,7 +36,7 @@ namespace fusion::tuner {
 class Status {
  public:
   Status() = default;
-  // Of a call that just returned in this thread.
+  // The status of a call that just returned in this thread.
   static Status Of(int code) {
     Status status;
     status.code_ = static_cast<fusion_tuner_code>(code);
@@ -69,13 +69,13 @@ inline void ThrowUnlessOk(int code) {
 
 class Parameter {
  public:
-  // While nothing is known; of an enumeration the index.
+  // Sets the value while nothing is known; for an enumeration it is the index.
   Parameter&& Default(double value) && {
     has_default_ = true;
     default_ = value;
     return std::move(*this);
   }
-  // It has a meaning only where the expression over earlier parameters and sizes holds.
+  // The parameter has a meaning only where the expression over earlier parameters and sizes holds.
   Parameter&& Where(std::string condition) && {
     condition_ = std::move(condition);
     return std::move(*this);
@@ -159,7 +159,7 @@ class Run {
   Run& operator=(const Run&) = delete;
 
   Values values() const { return Values(run_.values); }
-  // Each ends the run; after that they return FAILED_PRECONDITION.
+  // Each of these ends the run; after that they return FAILED_PRECONDITION.
   Status Stop() { return Status::Of(fusion_tuner_run_stop(&run_)); }
   Status Report(double value) { return Status::Of(fusion_tuner_run_report(&run_, value)); }
   Status Fail() { return Status::Of(fusion_tuner_run_fail(&run_)); }
@@ -208,7 +208,7 @@ class Section {
     return values;
   }
   bool Converged() const { return fusion_tuner_converged(section_) == 1; }
-  // What the server said of it.
+  // Returns what the server said of the section.
   Status ServerStatus() const { return Status::Of(fusion_tuner_section_status(section_)); }
   // The same section for other sizes, for all names in the order in which they were declared.
   Section WithSizes(const std::vector<int64_t>& sizes) const {

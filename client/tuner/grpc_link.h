@@ -13,10 +13,10 @@
 
 namespace fusion::tuning {
 
-// A new connection for each stream, so that Exchange alone decides when one is tried again. InvalidArgument
-// and Unauthenticated as MakeChannelCredentials.
+// Makes a new connection for each stream, so that Exchange alone decides when one is tried again. Fails with
+// InvalidArgument and Unauthenticated as MakeChannelCredentials does.
 absl::StatusOr<TuneDialer> DialServer(const std::string& address, const ClientCredentials& credentials);
-// Over a channel that exists.
+// Dials over a channel that exists.
 TuneDialer DialChannel(std::shared_ptr<grpc::Channel> channel);
 
 }  // namespace fusion::tuning

@@ -1,4 +1,4 @@
-// What the handles of fusion_tuner.h are.
+// These functions turn the handles of fusion_tuner.h into the objects behind them, and back.
 #pragma once
 
 #include "client/tuner/fusion_tuner.h"

@@ -14,7 +14,7 @@
 
 namespace fusion {
 
-// Start, then Finish or Abandon, by one thread. C++17.
+// One thread calls Start, then Finish or Abandon. C++17.
 class HostThreads {
  public:
   // count: threads that work, the one that calls Finish included; 0 for an object that is not used.
@@ -34,8 +34,8 @@ class HostThreads {
 
   int count() const { return count_; }
 
-  // The others begin to call body(begin, end) for slices of [begin, end). body lives until Finish or Abandon
-  // has returned.
+  // The other threads begin to call body(begin, end) for slices of [begin, end). body lives until Finish or
+  // Abandon has returned.
   template <class Body>
   void Start(int64_t begin, int64_t end, int64_t slice, Body& body) {
     {
@@ -51,13 +51,13 @@ class HostThreads {
     started_ = true;
     wake_.notify_all();
   }
-  // Takes part until no slice is left and waits for the others. Throws the first that a slice threw.
+  // Takes part until no slice is left and waits for the others. Throws the first exception of a slice.
   void Finish() {
     TakeSlices();
     WaitForOthers();
     if (error_ != nullptr) std::rethrow_exception(std::exchange(error_, nullptr));
   }
-  // No new slices; waits for those that have begun. Nothing where nothing was started.
+  // Begins no new slices and waits for those that have begun. Does nothing where nothing was started.
   void Abandon() {
     if (!started_) return;
     next_ = end_;
@@ -103,14 +103,14 @@ class HostThreads {
   std::vector<std::thread> threads_;
   bool started_ = false;  // of the calling thread
 
-  // Set by Start while all threads wait.
+  // Start sets these fields while all threads wait.
   int64_t end_ = 0, slice_ = 1;
   std::function<void(int64_t, int64_t)> body_;
 
   std::atomic<int64_t> next_{0};
   std::mutex mutex_;
   std::condition_variable wake_, idle_;
-  // Guarded by mutex_.
+  // mutex_ guards these fields.
   int64_t round_ = 0;
   int busy_ = 0;
   bool stopping_ = false;

@@ -1,11 +1,11 @@
-// What the last failed call of each thread says.
+// Each thread keeps the message of its last failed call.
 #pragma once
 
 #include "absl/status/status.h"
 
 namespace fusion::tuning {
 
-// Keeps the message for LastMessage of this thread; the fusion_tuner_code. The status is not OK.
+// Keeps the message for LastMessage of this thread; returns the fusion_tuner_code. The status is not OK.
 int Fail(const absl::Status& status);
 const char* LastMessage();
 

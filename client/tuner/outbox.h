@@ -12,7 +12,7 @@
 
 namespace fusion::tuning {
 
-// Not thread safe: of the background thread.
+// Not thread safe: the background thread alone uses it.
 class Outbox {
  public:
   // Batches that wait for the server's answer; more are not sealed, but collected.
@@ -20,18 +20,18 @@ class Outbox {
   // Reports that are collected while no server answers; then the oldest are dropped. About a megabyte.
   static constexpr size_t kMostReports = 4096;
 
-  // A run with the choice in force: joined with others of the same configuration.
+  // Adds a run with the choice in force: it is joined with others of the same configuration.
   void AddChoice(uint32_t section, const Configuration* configuration, bool failed, double value);
-  // A run with a proposal. `excess` as in Sample.
+  // Adds a run with a proposal. `excess` is that of Sample.
   void AddProposal(uint32_t section, uint64_t proposal, const std::vector<double>& point, bool failed,
                    double value, double excess);
   void SetDemand(uint32_t section, uint32_t wanted) { demands_[section] = wanted; }
-  // Of a section that the server refused. How many runs.
+  // Drops the reports of a section that the server refused. Returns how many runs they hold.
   uint64_t Discard(uint32_t section);
 
   bool has_reports() const { return !collected_.empty(); }
   bool has_demands() const { return !demands_.empty(); }
-  // Of these, one that is of a proposal: the search waits for it.
+  // One of the reports is of a proposal: the search waits for it.
   bool has_proposals() const { return proposals_ > 0; }
   uint64_t dropped_runs() const { return dropped_runs_; }
 
@@ -39,7 +39,7 @@ class Outbox {
   bool Seal();
   uint64_t last_sequence() const { return last_sequence_; }
 
-  // The server has stored batches up to this one; how many runs they hold.
+  // The server has stored batches up to this one; returns how many runs they hold.
   uint64_t Acknowledge(uint64_t sequence);
   // A new stream: all that is not acknowledged is sent again.
   void Restart() { sent_ = 0; }
@@ -69,7 +69,8 @@ class Outbox {
   uint64_t dropped_runs_ = 0;
 };
 
-// Joins one more value: Welford's update. What would be greater than the greatest number stays that.
+// Joins one more value by Welford's update. A result that would be greater than the greatest number stays
+// that.
 void AddValue(v1::TuningReport& report, double value);
 
 }  // namespace fusion::tuning

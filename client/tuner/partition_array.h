@@ -1,4 +1,4 @@
-// What the iterations of a split loop touch in the host's memory. C++17.
+// The arrays that the iterations of a split loop touch in the host's memory. C++17.
 #pragma once
 
 #include <algorithm>
@@ -6,8 +6,8 @@
 
 namespace fusion {
 
-// What iterations touch of one array in the host's memory. Bytes that no iteration of the device touches are
-// not copied.
+// Says what iterations touch of one array in the host's memory. Bytes that no iteration of the device touches
+// are not copied.
 class PartitionArray {
  public:
   // Iteration i reads row i. It may also read the rows before: the device has the first iterations, so they
@@ -27,15 +27,15 @@ class PartitionArray {
   static PartitionArray ReadWriteRows(T* data, int64_t rows, int64_t length, int64_t stride = 0) {
     return Rows(data, sizeof(T), rows, length, stride, true, true);
   }
-  // Every iteration may read all of it. Uploaded by the first run that has iterations on the device, and
-  // again by the next such run after PartitionedLoop::MarkChanged.
+  // Every iteration may read all of the array. It is uploaded by the first run that has iterations on the
+  // device, and again by the next such run after PartitionedLoop::MarkChanged.
   template <class T>
   static PartitionArray ReadWhole(const T* data, int64_t count) {
     PartitionArray array = Rows(const_cast<T*>(data), sizeof(T), 1, count, 0, true, false);
     array.whole = true;
     return array;
   }
-  // Of row i only the first i + 1 elements are touched. Not of WriteRows: copies are a little wider than the
+  // Only the first i + 1 elements of row i are touched. Not for WriteRows: copies are a little wider than the
   // triangle, and what lies beside it must come back as it went.
   PartitionArray LowerTriangle() const {
     PartitionArray array = *this;
@@ -44,7 +44,7 @@ class PartitionArray {
   }
 
   int64_t bytes() const { return rows == 0 ? 0 : (rows - 1) * stride_bytes + row_bytes; }
-  // What iterations [.., end) touch of each row at most.
+  // Returns how many bytes iterations [.., end) touch of each row at most.
   int64_t width_bytes(int64_t end) const {
     return triangle_bytes == 0 ? row_bytes : std::min(row_bytes, end * triangle_bytes);
   }

@@ -13,7 +13,7 @@
 
 namespace fusion {
 
-// Where the arrays begin on the device, in the order in which they were added.
+// Addresses of the arrays on the device, in the order in which the arrays were added.
 class DevicePointers {
  public:
   template <class T>
@@ -32,22 +32,23 @@ class DevicePointers {
 template <class Device>
 class PartitionMemory {
  public:
-  // Not owned; it outlives this. Null: there is no device. Smaller arrays than `pin_from_bytes` go through
-  // pinned memory of this.
+  // The device is not owned and outlives this object; null: there is no device. Arrays smaller than
+  // `pin_from_bytes` go through pinned memory of this object.
   PartitionMemory(Device* device, int64_t pin_from_bytes)
       : device_(device), pin_from_bytes_(pin_from_bytes), problem_(DeviceProblem()) {}
   PartitionMemory(const PartitionMemory&) = delete;
   PartitionMemory& operator=(const PartitionMemory&) = delete;
   ~PartitionMemory() { Release(); }
 
-  // Its index. The memory stays the caller's, and is there until this is destroyed or cleared.
+  // Returns the index of the array. The memory stays the caller's, and is there until this object is
+  // destroyed or cleared.
   int Add(const PartitionArray& array) {
     arrays_.push_back(array);
     changed_.push_back(true);
     ready_ = false;
     return static_cast<int>(arrays_.size()) - 1;
   }
-  // A device that had no room is tried again.
+  // Forgets all arrays. A device that had no room is tried again.
   void Clear() {
     Release();
     problem_ = DeviceProblem();
@@ -56,7 +57,7 @@ class PartitionMemory {
   }
   // The host has written to an array that is read as a whole.
   void MarkChanged(int array) { changed_[static_cast<size_t>(array)] = true; }
-  // Allocates and pins what is new. "" or why the device is not used.
+  // Allocates and pins what is new. Returns "" or why the device is not used.
   const std::string& Prepare() {
     if (problem_.empty() && !ready_) PrepareDevice();
     return problem_;
@@ -69,7 +70,7 @@ class PartitionMemory {
   const std::string& problem() const { return problem_; }
   const std::vector<PartitionArray>& arrays() const { return arrays_; }
   const DevicePointers& pointers() const { return pointers_; }
-  // Arrays that are copied through memory of this.
+  // Arrays that are copied through memory of this object.
   std::vector<int> staged() const {
     std::vector<int> arrays;
     for (size_t i = 0; i < staging_.size(); ++i) {
@@ -115,7 +116,7 @@ class PartitionMemory {
     }
     return "";
   }
-  // Once the device is at rest: what iterations [0, split) wrote.
+  // Copies what iterations [0, split) wrote to the host's arrays, once the device is at rest.
   void TakeFromStaging(int64_t split) {
     for (size_t i = 0; i < arrays_.size(); ++i) {
       const PartitionArray& array = arrays_[i];
@@ -214,7 +215,7 @@ class PartitionMemory {
     ready_ = false;
   }
 
-  // What the host's side of a copy is.
+  // Returns the host's side of a copy.
   char* HostSide(size_t array) const {
     return staging_[array] != nullptr ? staging_[array] : arrays_[array].host;
   }
@@ -233,8 +234,8 @@ class PartitionMemory {
   std::vector<bool> changed_;  // of arrays that are read as a whole
   DevicePointers pointers_;
   std::vector<void*> pinned_;  // ranges of pages, by this
-  std::vector<char*>
-      staging_;  // for each array: pinned memory of its size, or null where it is pinned itself
+  // For each array pinned memory of its size, or null where the array itself is pinned.
+  std::vector<char*> staging_;
 };
 
 }  // namespace fusion

@@ -41,13 +41,13 @@ struct PartitionStatus {
   bool done() const { return code == PartitionCode::kOk || code == PartitionCode::kHostOnly; }
 };
 
-// How one run is split.
+// The split of one run.
 struct Partition {
   int64_t device_iterations = 0;
   int chunks = 1;
 };
 
-// Says how to split, and is told what came of it. Next is followed by Done or Failed.
+// The chooser says how to split, and is told what came of it. Next is followed by Done or Failed.
 class PartitionChooser {
  public:
   virtual ~PartitionChooser() = default;
@@ -101,7 +101,7 @@ class BasicPartitionedLoop {
  public:
   using Stream = typename Device::Stream;
 
-  // Neither is owned; both outlive the loop. device null: everything runs on the host.
+  // The loop owns neither; both outlive it. device null: everything runs on the host.
   BasicPartitionedLoop(Device* device, PartitionChooser* chooser, PartitionedLoopOptions options = {})
       : device_(device),
         chooser_(chooser),
@@ -118,17 +118,17 @@ class BasicPartitionedLoop {
     }
   }
 
-  // The index of the array for DevicePointers. The memory stays the caller's, and is there until the loop is
-  // destroyed or the arrays are cleared. The next run pins it; small arrays, and those that cannot be pinned,
-  // go through pinned memory of the loop.
+  // Returns the index of the array for DevicePointers. The memory stays the caller's, and is there until the
+  // loop is destroyed or the arrays are cleared. The next run pins it; small arrays, and those that cannot be
+  // pinned, go through pinned memory of the loop.
   int AddArray(const PartitionArray& array) { return memory_.Add(array); }
   // The host has written to an array that is read as a whole.
   void MarkChanged(int array) { memory_.MarkChanged(array); }
   // Forgets all arrays; what the device had for them is given back. A device that had no room for them is
   // tried again.
   void ClearArrays() { memory_.Clear(); }
-  // Pinned memory that lives as long as the loop, or where that cannot be had other memory; null when there
-  // is none.
+  // Returns pinned memory that lives as long as the loop, or where that cannot be had other memory; null when
+  // there is none.
   void* Allocate(size_t bytes) {
     void* memory = nullptr;
     const bool pinned = memory_.problem().empty() && device_->AllocatePinned(bytes, &memory).empty();
@@ -136,16 +136,16 @@ class BasicPartitionedLoop {
     if (memory != nullptr) owned_.emplace_back(memory, pinned);
     return memory;
   }
-  // Allocates and pins what is new; Run does it too, before its clock starts. "" or why there is no device
-  // part.
+  // Allocates and pins what is new; Run does it too, before its clock starts. Returns "" or why there is no
+  // device part.
   const std::string& Prepare() { return memory_.Prepare(); }
   // Arrays that are copied through memory of the loop.
   std::vector<int> staged() const { return memory_.staged(); }
 
   // Does iterations [0, n): host_part(begin, end) on the host, device_part(stream, begin, end, pointers) for
-  // each chunk of the device's. device_part launches on the stream and returns at once, "" or what went
-  // wrong; errors of launches are found without it. What host_part throws is thrown again once the device is
-  // at rest.
+  // each chunk of the device's. device_part launches on the stream and returns at once "" or what went wrong;
+  // errors of launches are found without it. What host_part throws is thrown again once the device is at
+  // rest.
   template <class HostPart, class DevicePart>
   PartitionedRun Run(int64_t n, HostPart&& host_part, DevicePart&& device_part) {
     PartitionedRun run;
@@ -223,8 +223,8 @@ class BasicPartitionedLoop {
     return {};
   }
 
-  // One chunk after the other through the three streams. What fails leaves the rest out; the caller waits for
-  // what was begun.
+  // Sends one chunk after the other through the three streams. A failure leaves the rest out; the caller
+  // waits for what was begun.
   template <class DevicePart>
   std::string Enqueue(int64_t split, int chunks, DevicePart&& device_part) {
     std::string error = device_->Begin();
@@ -247,7 +247,7 @@ class BasicPartitionedLoop {
 
   int64_t ChunkEnd(int64_t split, int chunk, int chunks) const {
     const int64_t alignment = std::max<int64_t>(1, options_.device_alignment);
-    // Without the product of split and chunks, which may be more than an int64_t holds.
+    // The product of split and chunks is avoided: it may be more than an int64_t holds.
     const int64_t end = split / chunks * (chunk + 1) + split % chunks * (chunk + 1) / chunks;
     return (end + alignment - 1) / alignment * alignment;
   }

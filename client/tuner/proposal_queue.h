@@ -11,8 +11,8 @@
 
 namespace fusion::tuning {
 
-// Bounded queue after D. Vyukov: a slot carries the number of the turn that it is ready for. Nobody waits; a
-// thread that is interrupted while it copies a slot delays only the reuse of that slot.
+// Bounded queue after D. Vyukov: a slot carries the number of the turn that it is ready for. No thread waits;
+// a thread that is interrupted while it copies a slot delays only the reuse of that slot.
 class ProposalQueue {
  public:
   static constexpr size_t kCapacity = 64;
@@ -22,12 +22,12 @@ class ProposalQueue {
     for (size_t i = 0; i < kCapacity; ++i) slots_[i].turn.store(i, std::memory_order_relaxed);
   }
 
-  // May be out of date at once.
+  // The answer may be out of date at once.
   bool empty() const {
     return head_.load(std::memory_order_relaxed) == tail_.load(std::memory_order_relaxed);
   }
 
-  // Of one thread. False: full.
+  // One thread calls this. False: the queue is full.
   bool Push(uint64_t proposal, uint64_t generation, const fusion_tuner_value* values) {
     const uint64_t tail = tail_.load(std::memory_order_relaxed);
     Slot& slot = slots_[tail % kCapacity];
@@ -40,7 +40,7 @@ class ProposalQueue {
     return true;
   }
 
-  // Of any thread. False: empty.
+  // Any thread calls this. False: the queue is empty.
   bool Pop(uint64_t* proposal, uint64_t* generation, fusion_tuner_value* values) {
     uint64_t head = head_.load(std::memory_order_relaxed);
     for (;;) {

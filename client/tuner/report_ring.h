@@ -1,4 +1,4 @@
-// What ended runs tell the background thread: a ring from one thread to one other.
+// Ended runs report to the background thread through this ring, from one thread to one other.
 #pragma once
 
 #include <atomic>
@@ -22,14 +22,15 @@ struct Sample {
   uint64_t proposal = 0;                         // 0: the choice in force
   const Configuration* configuration = nullptr;  // of the choice; lives as long as its section
   double value = 0;
-  // Of a proposal: what the run cost beyond one with the choice; NaN: not known.
+  // For a proposal, what the run cost beyond one with the choice; NaN: not known.
   double excess = std::numeric_limits<double>::quiet_NaN();
 };
 
-// Push in one thread, Drain in one other. Neither waits.
+// One thread calls Push, one other calls Drain. Neither waits.
 class ReportRing {
  public:
-  // What a section of 125 ns leaves behind in a millisecond, which is how long the background thread rests.
+  // A section of 125 ns leaves so many samples in a millisecond, which is how long the background thread
+  // rests.
   static constexpr size_t kCapacity = 8192;
 
   ReportRing() : samples_(new Sample[kCapacity]) {}
@@ -52,7 +53,7 @@ class ReportRing {
     return tail_.load(std::memory_order_seq_cst) == head_.load(std::memory_order_relaxed);
   }
 
-  // Calls take(sample) for everything that was there when it began; how many.
+  // Calls take(sample) for everything that was there when it began; returns for how many.
   template <class Take>
   size_t Drain(Take take) {
     const uint64_t tail = tail_.load(std::memory_order_acquire);
@@ -68,7 +69,7 @@ class ReportRing {
  private:
   const std::unique_ptr<Sample[]> samples_;
   alignas(64) std::atomic<uint64_t> tail_{0};
-  uint64_t seen_head_ = 0;  // of the writer: saves reading what the reader writes
+  uint64_t seen_head_ = 0;  // the writer's copy, which saves reading what the reader writes
   alignas(64) std::atomic<uint64_t> head_{0};
 };
 

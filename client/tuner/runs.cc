@@ -47,7 +47,7 @@ double SecondsSince(uint64_t start) {
   return static_cast<double>(now > start ? now - start : 1) * 1e-9;
 }
 
-// What a run that gives no value has cost.
+// Returns the seconds that a run has cost which gives no value.
 double SecondsSpent(const Section& section, State state, uint64_t start) {
   return state == State::kStarted && section.of_time() ? SecondsSince(start) : 0;
 }

@@ -75,7 +75,7 @@ Runner& Section::Attach(ThreadState& thread) {
       std::find_if(thread.tuners.begin(), thread.tuners.end(),
                    [&](const ThreadState::TunerEntry& entry) { return entry.serial == tuner->serial(); });
   if (known == thread.tuners.end()) {
-    // Of tuners that are gone nothing need be remembered.
+    // Nothing need be remembered of tuners that are gone.
     std::erase_if(thread.tuners, [&](const ThreadState::TunerEntry& entry) {
       return !process.tuner_serials.contains(entry.serial);
     });
@@ -106,7 +106,7 @@ bool Section::AssignProposal(Runner& runner, Assignment& assignment) {
   if (tuner->forked()) return false;
   const Choice& choice = runner.choice;
   const bool limited = choice.limited && choice.share < 1;
-  // What exploring costs can be told only where it is known what runs with the choice take.
+  // The cost of exploring can be told only where it is known what runs with the choice take.
   if (limited && (choice.share <= 0 || choice.expected <= 0 || runner.since_explored < kRunsBetweenExplored ||
                   !budget_.TryBegin(choice.expected)))
     return false;
@@ -118,7 +118,7 @@ bool Section::AssignProposal(Runner& runner, Assignment& assignment) {
       runner.since_explored = 0;
       return true;
     }
-    // Of before a reset: what it would show counts no more.
+    // The proposal is of before a reset: what it would show counts no more.
     tuner->Report(runner, {id, Sample::Kind::kReturned, assignment.proposal, nullptr, 0});
   }
   if (limited) budget_.Cancelled();
@@ -134,7 +134,7 @@ void Section::End(Runner& runner, Assignment& assignment, Sample::Kind kind, dou
     } else {
       Tuner::Increment(runner.channel->explored);
       const double usual = budget_.Usual(assignment.best);
-      // What failed gave nothing for what it took.
+      // A failed run gave nothing for what it took.
       if (kind == Sample::Kind::kFailure)
         excess = value;
       else if (usual > 0)

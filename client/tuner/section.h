@@ -39,21 +39,21 @@ class Section {
  public:
   Section(Tuner* tuner, uint64_t serial, size_t slot, uint32_t id);
 
-  // Constant after construction.
+  // These fields are constant after construction.
   Tuner* const tuner;
   const uint64_t serial;  // unique in the process
   const size_t slot;      // in ThreadState::sections
   const uint32_t id;      // on the wire
 
-  // Guarded by the tuner's mutex until declared(), constant then.
+  // The tuner's mutex guards these fields until declared(), they are constant then.
   v1::SectionDeclaration declaration;
-  Section* base = nullptr;                            // that it is with other sizes of; null: none
+  Section* base = nullptr;                            // the same section with the first sizes; null: none
   std::map<std::vector<int64_t>, Section*> by_sizes;  // of a base: guarded by the tuner's mutex at all times
   std::string name() const { return declaration.section(); }
 
-  // The space is that of the declaration. Tuner's mutex held.
+  // The space is that of the declaration. The tuner's mutex is held.
   void Declare(std::shared_ptr<const ParameterSpace> space, double default_share);
-  // Only of a section that is, all below may be asked.
+  // The functions below may be called only of a declared section.
   bool declared() const { return declared_.load(std::memory_order_acquire); }
   const ParameterSpace& space() const { return *space_; }
   bool maximize() const { return maximize_; }
@@ -61,23 +61,23 @@ class Section {
 
   // ---- Runs. Without a lock, and without allocations after the first call of a thread.
 
-  // This thread's.
+  // Returns the runner of this thread.
   Runner& ThisThread() {
     ThreadState& thread = ThreadState::Current();
     if (slot < thread.sections.size() && thread.sections[slot].serial == serial)
       return *thread.sections[slot].runner;
     return Attach(thread);
   }
-  // The values of the next run.
+  // Assigns the values of the next run.
   void Assign(Runner& runner, Assignment& assignment);
-  // The run has ended. `value` is what it took; of one that failed what it took until then.
+  // The run has ended. `value` is what it took; for a run that failed, what it took until then.
   void End(Runner& runner, Assignment& assignment, Sample::Kind kind, double value);
   RunRecord* TakeRecord(Runner& runner);
   void GiveRecord(Runner& runner, RunRecord* record);
-  // What a thread had that is gone. Tuner's mutex held.
+  // Takes back what a thread had that is gone. The tuner's mutex is held.
   void TakeBack(Runner& runner);
 
-  // ---- What the server says. Tuner's mutex held.
+  // ---- What the server says. The tuner's mutex is held.
 
   absl::Status status() const { return status_; }
   void SetStatus(const absl::Status& status) { status_ = status; }
@@ -86,7 +86,7 @@ class Section {
   // The one configuration with these values, which the parameters may have.
   const Configuration* Intern(const std::vector<double>& point);
 
-  // ---- Of the background thread, and of runs.
+  // ---- For the background thread, and for runs.
   ProposalQueue& proposals() { return *proposals_; }
   ExplorationBudget& budget() { return budget_; }
   void ValuesOf(const std::vector<double>& point, fusion_tuner_value* values) const;
@@ -96,7 +96,7 @@ class Section {
   bool AssignProposal(Runner& runner, Assignment& assignment);
   void PayIn(Runner& runner, const Assignment& assignment, Sample::Kind kind, double value);
 
-  // Constant once declared.
+  // These fields are constant once the section is declared.
   std::shared_ptr<const ParameterSpace> space_;
   bool maximize_ = false;
   bool of_time_ = true;
@@ -106,7 +106,7 @@ class Section {
   std::unique_ptr<ProposalQueue> proposals_;
   ExplorationBudget budget_;
 
-  // Guarded by the tuner's mutex.
+  // The tuner's mutex guards these fields.
   absl::Status status_;
   Choice choice_;
   std::map<std::vector<double>, std::unique_ptr<Configuration>> configurations_;

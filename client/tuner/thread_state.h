@@ -1,4 +1,4 @@
-// What a thread has of the sections that it runs: found without a lock, made at its first call with a
+// A thread keeps this of the sections that it runs: found without a lock, made at its first call with a
 // section.
 #pragma once
 
@@ -30,7 +30,7 @@ struct Assignment {
   bool limited = false;                          // has begun with the exploration budget
 };
 
-// One section in one thread. Only that thread uses it; the background thread once the thread has ended.
+// One section in one thread. Only that thread uses it; the background thread does once the thread has ended.
 struct Runner {
   enum class State { kIdle, kAssigned, kStarted };
 
@@ -41,7 +41,7 @@ struct Runner {
   uint64_t start_nanoseconds = 0;
   uint64_t version = 0;  // of choice
   Choice choice;
-  // For the exploration budget, which is shared: told every few runs.
+  // These fields are for the exploration budget, which is shared: it is told every few runs.
   double unpaid = 0;
   int unpaid_runs = 0;
   double pace_sum = 0;  // of runs with the choice: what they took over what was expected
@@ -50,10 +50,10 @@ struct Runner {
   std::vector<RunRecord*> spare_records;
 };
 
-// From one thread to the background thread of a tuner.
+// A channel leads from one thread to the background thread of a tuner.
 struct Channel {
   ReportRing ring;
-  // Written by the one thread.
+  // The one thread writes these fields.
   std::atomic<uint64_t> reported{0};
   std::atomic<uint64_t> dropped{0};
   std::atomic<uint64_t> explored{0};
@@ -69,7 +69,7 @@ struct LoopOfThread {
 };
 
 struct ThreadState {
-  // By Section::slot. The serial number tells a section from one that had the slot before.
+  // Sections are by Section::slot. The serial number tells a section from one that had the slot before.
   struct SectionEntry {
     uint64_t serial = 0;
     Runner* runner = nullptr;

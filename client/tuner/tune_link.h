@@ -9,7 +9,7 @@
 
 namespace fusion::tuning {
 
-// Told by any thread, one at a time.
+// Any thread tells these events, one at a time.
 class LinkEvents {
  public:
   virtual ~LinkEvents() = default;
@@ -24,7 +24,7 @@ class TuneLink {
  public:
   // Ends the stream; no event comes any more once it returns.
   virtual ~TuneLink() = default;
-  // One at a time: the next after LinkEvents::Written.
+  // Messages are written one at a time: the next after LinkEvents::Written.
   virtual void Write(const v1::TuneRequest& request) = 0;
 };
 

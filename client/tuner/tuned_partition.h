@@ -15,16 +15,15 @@
 
 namespace fusion {
 
-// Two parameters: "device_steps", how many of `steps` equal parts of the iterations (of fewer where there are
-// fewer iterations) go to the device, none and all included, so that both ends are exact; and "chunks", in
-// how many pieces, a power of two, which means something only where the device has a part. The objective is
-// the time of the whole run. When the search expects nothing better, or after `settle_after` runs with what
-// it wanted to try (times that vary much can keep it going), the loop settles: the host alone and the device
-// alone, in all numbers of chunks, run some times in turn with the best known split, and take its place if
-// they are faster. From then on
-// one run in 32 is the tuner's, so that it notices when times change; if it does, the search goes on. The
-// number of iterations is a size of the section: another number is searched for by itself, and begins where
-// this one has come to.
+// The tuner has two parameters: "device_steps", how many of `steps` equal parts of the iterations (of fewer
+// where there are fewer iterations) go to the device, none and all included, so that both ends are exact; and
+// "chunks", in how many pieces, a power of two, which means something only where the device has a part. The
+// objective is the time of the whole run. When the search expects nothing better, or after `settle_after`
+// runs with what it wanted to try (times that vary much can keep it going), the loop settles: the host alone
+// and the device alone, in all numbers of chunks, run some times in turn with the best known split, and take
+// its place if they are faster. From then on one run in 32 is the tuner's, so that it notices when times
+// change; if it does, the search goes on. The number of iterations is a size of the section: another number
+// is searched for by itself, and begins where this one has come to.
 class TunedPartition : public PartitionChooser {
  public:
   // The tuner outlives this. section: a name that no other loop of the program has. sizes: what else the time
@@ -73,21 +72,21 @@ class TunedPartition : public PartitionChooser {
     if (!is_proposed_) fusion_tuner_cancel(current_->section);
   }
 
-  // "" or why the section could not be declared.
+  // Returns "" or why the section could not be declared.
   const std::string& message() const { return message_; }
-  // For a number of iterations that has run: the split in force.
+  // Returns the split in force for a number of iterations that has run.
   Partition Best(int64_t n) {
     Section* const section = SectionFor(n);
     if (section == nullptr) return {};
     return Split(section->ends != nullptr ? section->ends->winner() : EndsCheck::kFound,
                  Searched(*section, n), n);
   }
-  // The ends have been compared with what was found.
+  // Returns whether the ends have been compared with what was found.
   bool Settled(int64_t n) {
     Section* const section = SectionFor(n);
     return section != nullptr && section->ends != nullptr && section->ends->decided();
   }
-  // The search expects nothing better.
+  // Returns whether the search expects nothing better.
   bool Converged(int64_t n) {
     Section* const section = SectionFor(n);
     return section != nullptr && fusion_tuner_converged(section->section) == 1;
@@ -95,10 +94,10 @@ class TunedPartition : public PartitionChooser {
 
  private:
   Partition Of(const fusion_tuner_value* values, int64_t n) const {
-    // Not more steps than iterations, or several values would mean the same split and the search would
-    // compare them.
+    // There are not more steps than iterations, or several values would mean the same split and the search
+    // would compare them.
     const int64_t steps = std::min(steps_, n), device_steps = values[0].integer;
-    // n / steps first: the product of n and steps may not fit.
+    // n / steps comes first: the product of n and steps may not fit.
     return {n / steps * device_steps + n % steps * device_steps / steps, static_cast<int>(values[1].integer)};
   }
 
@@ -116,7 +115,7 @@ class TunedPartition : public PartitionChooser {
   }
   Partition Chosen(size_t kind, const Partition& split, const Partition& proposed) {
     kind_ = kind;
-    // Only of the values that it gave the tuner is told what came of them.
+    // The tuner is told what came of the values that it gave, and of no others.
     is_proposed_ = Same(split, proposed);
     return split;
   }
@@ -124,8 +123,8 @@ class TunedPartition : public PartitionChooser {
     fusion_tuner_value values[2] = {};
     return fusion_tuner_best(section.section, values, 2) == FUSION_TUNER_OK ? Of(values, n) : Partition{};
   }
-  // Rival 1 is the host alone, the others the device alone in 1, 2, 4 ... chunks: in how many is best for a
-  // part of the iterations need not be so for all.
+  // Rival 1 is the host alone, the others the device alone in 1, 2, 4 ... chunks: the best number of chunks
+  // for a part of the iterations need not be the best for all.
   static Partition Split(size_t kind, const Partition& best, int64_t n) {
     if (kind == EndsCheck::kFound) return best;
     return kind == 1 ? Partition{0, 1} : Partition{n, 1 << (kind - 2)};
@@ -183,7 +182,7 @@ class TunedPartition : public PartitionChooser {
   const int64_t steps_;
   const int settle_after_;
   std::map<int64_t, Section> sections_;  // by the number of iterations
-  // Of the run between Next and Done.
+  // These fields are of the run between Next and Done.
   Section* current_ = nullptr;
   size_t kind_ = EndsCheck::kFound;
   bool is_proposed_ = true;

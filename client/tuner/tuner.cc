@@ -46,7 +46,7 @@ Tuner::Tuner(TunerSettings settings, std::shared_ptr<void> server_in_process)
 
 void Tuner::Finish() {
   if (std::exchange(finished_, true)) return;
-  // What cannot be sent in time is lost, as is said in the header.
+  // Reports that cannot be sent in time are lost, as is said in the header.
   Flush(settings_.last_flush_seconds, /*unless_unreachable=*/true).IgnoreError();
   background_.Stop();
   server_in_process_.reset();

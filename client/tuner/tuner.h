@@ -36,17 +36,18 @@ class Tuner {
  public:
   // server_in_process ends after the last stream; null: it is elsewhere.
   explicit Tuner(TunerSettings settings, std::shared_ptr<void> server_in_process = nullptr);
-  // Finish().
+  // Calls Finish().
   ~Tuner();
   // Sends what is left for at most a second, and ends the thread, the stream and the server in this process.
   // Runs go on with what was chosen last, and report nothing any more. Harmless when repeated.
   void Finish();
-  // Instead of the end in a child process: its threads are not there, so that nothing of it can be ended.
+  // Replaces the end in a child process: the tuner's threads are not there, so that nothing of it can be
+  // ended.
   void Abandon();
   Tuner(const Tuner&) = delete;
   Tuner& operator=(const Tuner&) = delete;
 
-  // ---- Declarations. Statuses as fusion_tuner.h says.
+  // ---- Declarations. The statuses are those of fusion_tuner.h.
   absl::StatusOr<Parameter*> AddParameter(v1::TuningParameter declaration);
   absl::Status ChangeParameter(Parameter& parameter, const std::function<void(v1::TuningParameter&)>& change);
   absl::StatusOr<Section*> CreateSection(const std::string& name);
@@ -55,7 +56,7 @@ class Tuner {
                              const std::function<absl::Status(v1::SectionDeclaration&)>& change);
   absl::Status Declare(Section& section);
   absl::StatusOr<Section*> WithSizes(Section& section, const std::vector<int64_t>& sizes);
-  // The base with other sizes, and a declaration that differs in what follows from them.
+  // Adds the base with other sizes, and a declaration that differs in what follows from them.
   absl::StatusOr<Section*> AddSizes(Section& base, const std::vector<int64_t>& sizes,
                                     v1::SectionDeclaration declaration);
   absl::StatusOr<Section*> Find(const std::string& name);
@@ -81,7 +82,7 @@ class Tuner {
   std::mutex& mutex() { return mutex_; }
   uint64_t serial() const { return serial_; }
   const TunerSettings& settings() const { return settings_; }
-  // In a child process: the program's values stay what they are.
+  // Returns whether this is a child process: the program's values stay what they are.
   bool forked() const { return forked_.load(std::memory_order_relaxed); }
   void Forked() { forked_.store(true, std::memory_order_relaxed); }
   Channel* AddChannel();  // mutex held
@@ -90,7 +91,7 @@ class Tuner {
   // ---- For the background thread
   std::vector<Channel*> ChannelsNow();
   std::vector<Section*> SectionsFrom(size_t first);  // declared ones, in the order of declaration
-  // Frees what a thread had that ended. `each` is told of its runners first.
+  // Frees what an ended thread had. `each` is told of its runners first.
   void Retire(Channel* channel, const std::function<void(Runner&)>& each);
   uint64_t flush_requested();
   void Flushed(uint64_t request);
@@ -114,7 +115,7 @@ class Tuner {
 
   std::mutex mutex_;
   std::condition_variable flushed_condition_;
-  // Guarded by mutex_.
+  // mutex_ guards these fields.
   std::vector<std::unique_ptr<Parameter>> parameters_;
   std::vector<std::unique_ptr<Section>> sections_;  // by id - 1
   std::vector<Section*> declared_;

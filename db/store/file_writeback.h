@@ -1,5 +1,5 @@
-// A file's changes written to the disk a piece at a time, so that whoever waits for the disk meanwhile waits
-// for one piece. Private to db/store.
+// FileWriteback writes a file's changes to the disk a piece at a time, so that others who wait for the disk
+// meanwhile wait for one piece. Private to db/store.
 #pragma once
 
 #include <cstdint>
@@ -7,18 +7,18 @@
 
 namespace fusion {
 
-// A file that SQLite has open too. When this ends, so do the locks that SQLite has on the file in this
-// process (POSIX: closing any descriptor of a file does that): end all connections before.
+// Opens a file that SQLite has open too. When this object ends, so do the locks that SQLite has on the file
+// in this process (POSIX: closing any descriptor of a file does that): end all connections before.
 class FileWriteback {
  public:
-  // A file that cannot be opened is left to whoever synchronises it, who says why.
+  // A file that cannot be opened is no error here: the code that synchronises it says why.
   explicit FileWriteback(const std::string& path);
   ~FileWriteback();
   FileWriteback(const FileWriteback&) = delete;
   FileWriteback& operator=(const FileWriteback&) = delete;
 
-  // Has the kernel write what it holds of the file, and waits. Promises nothing, as disks have caches:
-  // synchronise the file then, which has little left to write.
+  // Makes the kernel write what it holds of the file, and waits. This promises nothing, as disks have caches:
+  // synchronise the file afterwards, which then has little left to write.
   void Write();
 
  private:

@@ -8,7 +8,7 @@
 namespace fusion {
 namespace {
 
-// Of one transaction, so that nobody waits long for it.
+// One transaction takes at most so many changes, so that nobody waits long for it.
 constexpr size_t kMostOfGroup = 32;
 
 }  // namespace
@@ -46,8 +46,8 @@ absl::Status GroupCommit::RunInTurn(const Change& change, bool alone, Urgency ur
   while (!mine->done) {
     const Group group = Commit();
     mine->done = std::find(group.begin(), group.end(), mine) != group.end();
-    // Who is in a hurry, which is the last; then who leads, so that the disk need not wait for the others;
-    // then these.
+    // An urgent change is the last, and its thread is told first; then the next leader is told, so that the
+    // disk need not wait for the others; then the others are.
     const auto tell = [&](const Turn& waiting) {
       if (waiting != mine) waiting->Tell(Told::kDone);
     };

@@ -17,15 +17,16 @@ class IdentityStore {
 
   // ALREADY_EXISTS: the id is taken.
   virtual absl::Status AddToken(const TokenRecord& token) = 0;
-  // All, oldest first, also those that open nothing any more.
+  // Returns all tokens, oldest first, also those that open nothing any more.
   virtual absl::StatusOr<std::vector<TokenRecord>> Tokens() = 0;
-  // Notes the time; one that is revoked already stays as it is. NOT_FOUND. Returns the token as it now is.
+  // Notes when the token was revoked; one that is revoked already stays as it is. NOT_FOUND. Returns the
+  // token as it now is.
   virtual absl::StatusOr<TokenRecord> RevokeToken(const std::string& id, Timestamp now) = 0;
-  // Appends them in their order (their numbers are the store's). Of those that are OK, and of those that are
-  // not, the newest `keep` stay, and for a while up to a hundredth more: who is refused often does not wash
-  // out what was changed.
+  // Appends the entries in their order (the store numbers them). The newest `keep` entries that are OK stay,
+  // and the newest `keep` of the others, and for a while up to a hundredth more: refusals, however many, do
+  // not wash out what was changed.
   virtual absl::Status AddAuditEntries(const std::vector<AuditRecord>& entries, int64_t keep) = 0;
-  // As ListJobs.
+  // Returns a page of entries by the rules of JobStore::ListJobs.
   virtual absl::StatusOr<AuditPage> ListAuditEntries(int page_size, const std::string& page_token) = 0;
 };
 

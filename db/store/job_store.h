@@ -22,37 +22,37 @@ class JobStore {
   virtual absl::StatusOr<CreatedJob> CreateJob(const JobRecord& job, Timestamp now) = 0;
   // NOT_FOUND: no such job.
   virtual absl::StatusOr<JobRecord> GetJob(const std::string& id) = 0;
-  // The job that the user's request of this id made. NOT_FOUND: none.
+  // Returns the job that the user's request of this id made. NOT_FOUND: none.
   virtual absl::StatusOr<JobRecord> FindRequest(const std::string& user, const std::string& request_id) = 0;
-  // Newest first, at most page_size (1 to 1000; 0: 50) jobs. INVALID_ARGUMENT: not a token from an earlier
-  // page.
+  // Returns the newest jobs first, at most page_size (1 to 1000; 0: 50) of them. INVALID_ARGUMENT:
+  // `page_token` is not from an earlier page.
   virtual absl::StatusOr<JobPage> ListJobs(int page_size, const std::string& page_token) = 0;
-  // The same of the jobs of one user.
+  // Does what ListJobs does, for the jobs of one user.
   virtual absl::StatusOr<JobPage> ListJobsOf(const std::string& user, int page_size,
                                              const std::string& page_token) = 0;
-  // NOT_FOUND; FAILED_PRECONDITION: the job has ended, or the state may not follow the present one
-  // (QUEUED -> RUNNING, FAILED, CANCELLED; RUNNING -> SUCCEEDED, FAILED, CANCELLED). Returns the job as it
-  // now is.
+  // Changes the job and returns it as it now is. NOT_FOUND; FAILED_PRECONDITION: the job has ended, or the
+  // state may not follow the present one (QUEUED -> RUNNING, FAILED, CANCELLED; RUNNING -> SUCCEEDED, FAILED,
+  // CANCELLED).
   virtual absl::StatusOr<JobRecord> UpdateJob(const std::string& id, const JobUpdate& update,
                                               Timestamp now) = 0;
-  // QUEUED and RUNNING jobs, oldest first: what a server takes up again when it starts.
+  // Returns the QUEUED and RUNNING jobs, oldest first: a server takes them up again when it starts.
   virtual absl::StatusOr<std::vector<JobRecord>> UnfinishedJobs() = 0;
-  // How much of their time limits jobs have used; those that have ended or are not known are left out.
+  // Stores how much of its time limit each job has used; jobs that have ended or are not known are left out.
   virtual absl::Status PutTimesUsed(const std::map<std::string, std::chrono::microseconds>& used) = 0;
-  // As was put last; 0: nothing was.
+  // Returns the time that was put last; 0: none was.
   virtual absl::StatusOr<std::chrono::microseconds> TimeUsed(const std::string& job) = 0;
 
   // Returns the event's sequence: 1 for the first of the job, then one more each time. NOT_FOUND: no such
   // job.
   virtual absl::StatusOr<int64_t> AppendEvent(const std::string& job, const std::string& event,
                                               Timestamp now) = 0;
-  // Events with a larger sequence, in order, at most limit. NOT_FOUND: no such job.
+  // Returns the events with a larger sequence, in order, at most limit. NOT_FOUND: no such job.
   virtual absl::StatusOr<std::vector<EventRecord>> EventsAfter(const std::string& job, int64_t sequence,
                                                                int limit) = 0;
 
-  // Everything that is known of when the parts of the job ran. NOT_FOUND: no such job.
+  // Returns everything that is known of when the parts of the job ran. NOT_FOUND: no such job.
   virtual absl::StatusOr<JobTraceRecord> JobTrace(const std::string& job) = 0;
-  // A stage of the job's pipeline begins; returns its number. NOT_FOUND: no such job.
+  // Notes that a stage of the job's pipeline begins; returns the stage's number. NOT_FOUND: no such job.
   virtual absl::StatusOr<int64_t> BeginStage(const std::string& job, const std::string& name,
                                              Timestamp now) = 0;
   // A number that is not known changes nothing.

@@ -1,4 +1,4 @@
-// Measurements, benchmark tables, and what predictions learned of them. Rules for all calls:
+// Measurements, benchmark tables, and what predictions learned from them. Rules for all calls:
 // db/store/store.h.
 #pragma once
 
@@ -17,44 +17,45 @@ class MeasurementStore {
  public:
   virtual ~MeasurementStore() = default;
 
-  // All in one transaction.
+  // Adds all of them in one transaction.
   virtual absl::Status AddMeasurements(const std::vector<MeasurementRecord>& measurements) = 0;
   // Adds or replaces the value of (device class, driver, library, quantity, parameter).
   virtual absl::Status PutDeviceBenchmark(const DeviceBenchmarkRecord& benchmark) = 0;
-  // All values of a device class and driver (empty: of any), by driver, library, quantity and parameter.
+  // Returns all values of a device class and driver (empty: of any), by driver, library, quantity and
+  // parameter.
   virtual absl::StatusOr<std::vector<DeviceBenchmarkRecord>> DeviceBenchmarks(const std::string& device_class,
                                                                               const std::string& driver) = 0;
 
-  // The statistics of the model for the key; empty: none yet.
+  // Returns the statistics of the model for the key; empty: none yet.
   virtual absl::StatusOr<std::string> ModelStatistics(const ModelStatisticsKey& key) = 0;
-  // Replaces them by what `change` makes of them (empty: none yet); no other change comes between. `change`
-  // must not call the store.
+  // Replaces the statistics by what `change` makes of them (empty: none yet); no other change comes between.
+  // `change` must not call the store.
   virtual absl::Status UpdateModelStatistics(
       const ModelStatisticsKey& key, const std::function<std::string(const std::string& statistics)>& change,
       Timestamp now) = 0;
 
-  // Replaces the table of that routine.
+  // Replaces the table of the routine.
   virtual absl::Status PutRoutineTable(const RoutineTablesKey& key, const RoutineTableRecord& table,
                                        Timestamp now) = 0;
-  // By routine.
+  // Returns the tables by routine.
   virtual absl::StatusOr<std::vector<RoutineTableRecord>> RoutineTables(const RoutineTablesKey& key) = 0;
 
-  // Classes of devices of which measured kernels, statistics of the model or tables of routine times are
-  // stored; in order.
+  // Returns, in order, the device classes of which measured kernels, statistics of the model or tables of
+  // routine times are stored.
   virtual absl::StatusOr<std::vector<std::string>> ModelDevices() = 0;
-  // Removes all of these of a class (empty: of all classes), whatever state of the caches, library, toolkit
-  // and version they are of; all or nothing.
+  // Removes all these kernels, statistics and tables of a class (empty: of all classes), whatever state of
+  // the caches, library, toolkit and version they are of; all or nothing.
   virtual absl::StatusOr<ForgottenModel> ForgetModel(const std::string& device_class) = 0;
 
-  // Families of which there are measured kernels; in order.
+  // Returns, in order, the families of which there are measured kernels.
   virtual absl::StatusOr<std::vector<std::string>> KernelFamilies(const KernelTimesKey& key) = 0;
-  // Those of the family, newest first, at most `limit`.
+  // Returns the kernels of the family, newest first, at most `limit`.
   virtual absl::StatusOr<std::vector<KernelTimeRecord>> KernelTimes(const KernelTimesKey& key,
                                                                     const std::string& family, int limit) = 0;
-  // Replaces the contents of the kernels by what `change` makes of them: it is given the records with their
-  // contents, as far as they are known, and leaves empty what is not to be stored. No other change comes
-  // between; `change` must not call the store. Then the oldest kernels of all are removed until `most` are
-  // left.
+  // Replaces the contents of the kernels by what `change` makes of them: `change` is given the records with
+  // their contents, as far as they are known, and leaves empty what is not to be stored. No other change
+  // comes between; `change` must not call the store. Then the oldest kernels of all are removed until `most`
+  // are left.
   virtual absl::Status UpdateKernelTimes(const KernelTimesKey& key, std::vector<KernelTimeRecord> kernels,
                                          const std::function<void(std::vector<KernelTimeRecord>*)>& change,
                                          int64_t most, Timestamp now) = 0;

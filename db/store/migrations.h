@@ -17,7 +17,7 @@ struct Migration {
   std::string sql;
 };
 
-// Those of db/migrations, in order.
+// Returns the migrations of db/migrations, in order.
 const std::vector<Migration>& EmbeddedMigrations();
 
 // Brings the schema of the file to version migrations.size(), each step in a transaction of its own. A file
@@ -26,10 +26,12 @@ const std::vector<Migration>& EmbeddedMigrations();
 // program.
 absl::Status Migrate(Database& database, const std::vector<Migration>& migrations);
 
-// The version of the file's schema, 0 of an empty file. FAILED_PRECONDITION: as Migrate, and changes nothing.
+// Returns the version of the file's schema, 0 for an empty file, and changes nothing. FAILED_PRECONDITION has
+// the causes that it has in Migrate.
 absl::StatusOr<int64_t> CheckSchemaVersion(Database& database, const std::vector<Migration>& migrations);
 
-// Copies the database to `path` in one visible step: complete or not there. Replaces `path` if it exists.
+// Copies the database to `path` in one visible step: the copy is complete or not there. Replaces `path` if it
+// exists.
 absl::Status WriteBackup(Database& database, const std::string& path);
 
 }  // namespace fusion

@@ -1,5 +1,5 @@
-// What the store keeps, as plain values. Messages are kept as the bytes that their sender serialised: the
-// store knows no protobuf. Each field says which message of proto/fusion/v1 its bytes are.
+// The store keeps these plain values. Messages are kept as the bytes that their sender serialised: the store
+// knows no protobuf. Each field says which message of proto/fusion/v1 its bytes are.
 #pragma once
 
 #include <chrono>
@@ -21,10 +21,10 @@ const char* JobStateName(JobState state);
 
 struct JobRecord {
   std::string id;          // "jobs/<hex>"; empty on CreateJob: the store makes one
-  std::string user;        // who submitted it; empty where nobody has to say who he is
+  std::string user;        // who submitted it; empty where callers need not say who they are
   std::string request_id;  // chosen by the client, unique among those of the user; empty: none
   JobState state = JobState::kQueued;
-  int priority = 0;  // of its tasks among those of the user's other jobs; larger first
+  int priority = 0;  // of its tasks among the tasks of the user's other jobs; larger first
   std::chrono::microseconds queue_limit{0};  // how long each task may wait for a worker; 0: for ever
   std::string target;                        // name of a v1::Target
   std::string graph_name;
@@ -51,8 +51,8 @@ struct JobUpdate {
   std::optional<std::string> graph_summary;
   std::optional<std::string> error;
   std::optional<std::string> result;
-  // Appended to the events of the job in the same transaction (the last event of a job goes with its last
-  // state).
+  // The event is added to those of the job in the same transaction (the last event of a job goes with its
+  // last state).
   std::optional<std::string> event;  // v1::JobEvent
 };
 
@@ -61,7 +61,7 @@ struct JobPage {
   std::string next_page_token;  // empty: no more
 };
 
-// A secret by which a caller shows who he is.
+// A secret by which callers show who they are.
 struct TokenRecord {
   std::string id;           // "tokens/<hex>"
   std::string principal;    // who shows it
@@ -70,10 +70,10 @@ struct TokenRecord {
   Timestamp created{};
   Timestamp expires{};  // 0: never
   Timestamp revoked{};  // 0: it is good
-  std::string scopes;   // that it is limited to, with spaces between; empty: to nothing
+  std::string scopes;   // names of scopes that limit it, with spaces between; empty: none do
 };
 
-// What somebody changed, or was refused.
+// Somebody made this change, or was refused it.
 struct AuditRecord {
   int64_t number = 0;  // given by the store
   Timestamp time{};
@@ -98,19 +98,20 @@ struct EventRecord {
 
 enum class TaskKind { kBuild = 1, kTime = 2 };
 enum class TaskState { kQueued = 1, kRunning = 2, kDone = 3, kFailed = 4, kCancelled = 5 };
-// Why a task is FAILED. A program that does not compile or crashes is no failure of its task but its result.
+// The reason why a task is FAILED. A program that does not compile or crashes is no failure of its task but
+// its result.
 enum class TaskFailure { kNone = 0, kWorkerLost = 1, kWorkerFailed = 2, kQueueTimeout = 3 };
 bool IsTerminal(TaskState state);
 const char* TaskStateName(TaskState state);
 
-// What a device must be like to run a task. An empty arch or device_uuid means any.
+// A device must be like this to run a task. An empty arch or device_uuid means any.
 struct TaskRequirements {
   std::string target;  // name of a v1::Target
   std::string arch;
   std::string device_uuid;
 };
 
-// What a worker offers. An empty arch means every arch of the target.
+// A worker offers this capability. An empty arch means every arch of the target.
 struct Capability {
   std::string target;
   std::string arch;
@@ -123,7 +124,7 @@ struct TaskSpec {
   TaskRequirements requirements;
   std::string payload;                // v1::BuildTask or v1::TimeTask
   int priority = 0;                   // added to that of the job; larger first, then oldest first
-  std::string avoid_worker;           // is not given it
+  std::string avoid_worker;           // is not given the task
   std::chrono::microseconds hold{0};  // longest time that one worker may hold it; 0: any
 };
 
@@ -134,7 +135,7 @@ struct TaskRecord {
   TaskKind kind = TaskKind::kBuild;
   TaskState state = TaskState::kQueued;
   TaskRequirements requirements;
-  std::string user;  // of the job that it was queued for
+  std::string user;  // user of the job that it was queued for
   int priority = 0;
   int64_t fence = 0;     // raised by every claim; a result counts only with the newest
   int attempts = 0;      // claims
@@ -142,16 +143,16 @@ struct TaskRecord {
   int lost_workers = 0;  // claims that ended with the worker gone
   std::string worker;    // last holder
   std::string instance;
-  std::string avoid_worker;  // is not given it
+  std::string avoid_worker;  // is not given the task
   Timestamp lease_until{};
-  Timestamp hold_until{};   // of the last claim, however often it is renewed; 0: no end
+  Timestamp hold_until{};   // end of the last claim, however often it is renewed; 0: no end
   Timestamp not_before{};   // the worker that failed it last must wait until then
   Timestamp queue_until{};  // FAILED when nobody has taken it by then; 0: never
   TaskFailure failure = TaskFailure::kNone;
   std::string failure_message;
   Timestamp created{};
   Timestamp updated{};
-  std::string traceparent;  // W3C: of the job that it was queued for; read with the payload
+  std::string traceparent;  // W3C, from the job that it was queued for; read with the payload
   std::string payload;
   std::string result;  // v1::BuildResult or v1::TimeResult, empty until DONE
 };
@@ -177,22 +178,22 @@ struct BuildRecord {
   Timestamp created{};
 };
 
-// What a holder made of a task.
+// The holder of a task hands this in when the task is done.
 struct TaskCompletion {
   TaskHold hold;
   std::string result;                // v1::BuildResult or v1::TimeResult
   std::optional<BuildRecord> build;  // goes into the build cache in the same transaction
 };
 
-// What became of the binaries of the build cache.
+// A trim of the build cache left or evicted so much.
 struct BuildCacheTrim {
-  int64_t bytes = 0;  // that are left
+  int64_t bytes = 0;  // bytes that are left
   int64_t blobs = 0;
   int64_t evicted_bytes = 0;
   int64_t evicted = 0;
 };
 
-// How often a task is tried.
+// The store tries a task so often.
 struct RetryPolicy {
   int lost_workers = 2;  // FAILED with kWorkerLost when so many workers were lost to it
   int failures = 3;      // FAILED with kWorkerFailed when so many claims ended with a worker's own failure
@@ -215,7 +216,7 @@ struct MeasurementRecord {
   std::string library_hash;
   int method_version = 0;
   std::string outcome;  // name of a v1::Outcome
-  std::string cache;    // of the three times: "COLD" or "WARM"
+  std::string cache;    // state of the caches in the three times: "COLD" or "WARM"
   double median_seconds = 0;
   double low_seconds = 0;
   double high_seconds = 0;
@@ -242,25 +243,25 @@ struct DeviceBenchmarkRecord {
   Timestamp created{};
 };
 
-// What tables of routine times are of.
+// Tables of routine times belong to this key.
 struct RoutineTablesKey {
   std::string device_class;
   std::string toolkit;
 };
 struct RoutineTableRecord {
   std::string routine;
-  std::string source_hash;  // of the function that the routine is of; empty for loads and stores
+  std::string source_hash;  // of the routine's function; empty for loads and stores
   std::string content;      // RoutineTable
 };
 
-// v1::ResidualStatistics are kept for each.
+// v1::ResidualStatistics are kept for each such key.
 struct ModelStatisticsKey {
   std::string device_class;
   std::string cache;  // name of a v1::CacheState
   int model_version = 0;
 };
 
-// What measured times of kernels are of.
+// Measured times of kernels belong to this key.
 struct KernelTimesKey {
   std::string device_class;
   std::string cache;  // name of a v1::CacheState
@@ -273,7 +274,7 @@ struct KernelTimeRecord {
   std::string content;  // v1::KernelTime; empty: not known
 };
 
-// What was removed of what predictions are made of, rows.
+// MeasurementStore::ForgetModel removed so many rows.
 struct ForgottenModel {
   int64_t kernel_times = 0;
   int64_t statistics = 0;
@@ -288,7 +289,7 @@ struct AttemptRecord {
   int64_t fence = 0;
   std::string worker;
   std::string instance;
-  Timestamp queued{};  // since when the task had waited
+  Timestamp queued{};  // the task had waited since then
   Timestamp claimed{};
   Timestamp ended{};  // 1970: it runs
   // DONE, WORKER_FAILED, LEASE_EXPIRED, WORKER_GONE, CANCELLED, REQUEUED; empty: it runs.
@@ -324,7 +325,7 @@ struct JobTraceRecord {
 
 // ---- Online tuning. A configuration is 8 bytes for each value: a double, the lowest byte first.
 
-// What a tuning is of.
+// A tuning is known by this key.
 struct TuningKey {
   std::string program;
   std::string section;
@@ -333,11 +334,11 @@ struct TuningKey {
   friend auto operator<=>(const TuningKey&, const TuningKey&) = default;
 };
 
-// How far the search of a tuning has come.
+// The search of a tuning has come so far.
 struct TuningProgress {
-  int64_t generation = 1;  // raised when what was measured counts no more
+  int64_t generation = 1;  // raised when earlier measurements count no more
   std::string best;        // a configuration; empty: none
-  double best_value = 0;   // as expected; 0: not known
+  double best_value = 0;   // the expected value; 0: not known
   double best_relative_error = 0;
   std::string phase;              // name of a v1::TuningPhase
   std::string provenance;         // name of a v1::Provenance
@@ -347,7 +348,7 @@ struct TuningProgress {
 };
 
 struct TuningRecord {
-  int64_t number = 0;  // the store's; constant
+  int64_t number = 0;  // given by the store; constant
   std::string id;      // "tunings/<hex>"; empty when it is opened: the store makes one
   TuningKey key;
   std::string declaration;  // v1::SectionDeclaration
@@ -355,16 +356,16 @@ struct TuningRecord {
   std::string defaults;  // a configuration
   int64_t loads = 0;     // how often it was opened
   TuningProgress progress;
-  int64_t reports = 0;         // that ever came
-  int64_t configurations = 0;  // that were run in this generation
-  // Since the last reset:
+  int64_t reports = 0;         // all that ever came
+  int64_t configurations = 0;  // configurations that were run in this generation
+  // These fields count since the last reset.
   int64_t runs = 0;
   int64_t failures = 0;
   double exploration_excess = 0;
   double total_value = 0;
   double default_value = 0;  // mean of the defaults in this generation; 0: not measured
   Timestamp created{};
-  Timestamp reported{};  // the newest report; of creation before the first
+  Timestamp reported{};  // time of the newest report; that of creation before the first
 };
 
 struct TuningPage {
@@ -372,7 +373,7 @@ struct TuningPage {
   std::string next_page_token;        // empty: no more
 };
 
-// What the reports of one configuration come to.
+// The reports of one configuration add up to this.
 struct TuningConfigurationRecord {
   std::string configuration;
   int64_t count = 0;  // runs that succeeded
@@ -382,7 +383,7 @@ struct TuningConfigurationRecord {
   int64_t failures = 0;
 };
 
-// The best after so many evaluations.
+// The best configuration after so many evaluations.
 struct TuningConvergenceRecord {
   int64_t evaluations = 0;
   std::string configuration;
@@ -416,26 +417,25 @@ struct TuningBatch {
 struct TuningProgressUpdate {
   int64_t tuning = 0;
   TuningProgress progress;
-  std::vector<TuningConvergenceRecord> convergence;  // added, of this generation
+  std::vector<TuningConvergenceRecord> convergence;  // are added to this generation
   bool reset = false;                                // the sums over the reports begin anew
 };
 
-// How much of the past is kept.
+// The store keeps so much of the past.
 struct TuningRetention {
   int64_t reports = 1'000'000;  // the newest of each tuning
-  // A process that has sent nothing for so long is forgotten: were it to send a batch again, it would count
-  // again.
+  // A process that has sent nothing for so long is forgotten: a batch that it sent again would count again.
   std::chrono::microseconds processes = std::chrono::hours(24 * 30);
-  int64_t generations = 4;  // whose statistics are kept, beside the present one
+  int64_t generations = 4;  // earlier ones whose statistics are kept beside the present one's
 };
 
-// How much there is, now.
+// The store holds so much now.
 struct StoreStatistics {
   int64_t queued_builds = 0, queued_timings = 0;
   int64_t running_builds = 0, running_timings = 0;
   int64_t queued_jobs = 0, running_jobs = 0;
   int64_t bytes = 0;  // of the database and its write-ahead log
-  // Since the store was opened: blobs that were found damaged, and those of them that were stored anew.
+  // Blobs that were found damaged since the store was opened, and those of them that were stored anew.
   int64_t damaged_blobs = 0, rebuilt_blobs = 0;
 };
 

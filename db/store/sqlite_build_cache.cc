@@ -16,7 +16,7 @@ constexpr char kWantedKeys[] =
     "job_tasks.task "
     "WHERE jobs.state IN ('QUEUED', 'RUNNING') AND tasks.kind = 'BUILD'";
 
-// What belongs to the cache: all blobs but those that jobs hand out.
+// This condition holds for the blobs of the cache: all but those that jobs hand out.
 constexpr char kInCache[] = "NOT EXISTS (SELECT 1 FROM artifacts WHERE artifacts.digest = blob_uses.digest)";
 
 absl::Status CountCache(Database& database, BuildCacheTrim* trim) {

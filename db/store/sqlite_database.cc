@@ -177,7 +177,8 @@ absl::Status Database::Checkpoint() {
 }
 
 absl::Status Database::SyncFile() {
-  // By SQLite's own descriptor: closing another one of the same file would end the locks of the process.
+  // The file is synchronised by SQLite's own descriptor: closing another one of the same file would end the
+  // locks of the process.
   sqlite3_file* file = nullptr;
   int code = sqlite3_file_control(connection_, "main", SQLITE_FCNTL_FILE_POINTER, &file);
   if (code == SQLITE_OK && file != nullptr && file->pMethods != nullptr)
@@ -186,7 +187,7 @@ absl::Status Database::SyncFile() {
 }
 
 absl::Status Database::Error(int code, const std::string& doing) const {
-  // The connection's own words, where the error is its last one.
+  // The message has the connection's own words where the error is its last one.
   const char* words = connection_ != nullptr && (sqlite3_errcode(connection_) & 0xff) == (code & 0xff)
                           ? sqlite3_errmsg(connection_)
                           : sqlite3_errstr(code);

@@ -40,7 +40,7 @@ class Statement {
 
   // True: there is a row to read. False: the statement has run to its end.
   absl::StatusOr<bool> Step();
-  // Runs to the end.
+  // Runs the statement to its end.
   absl::Status Run();
   // Calls `row` for each row; reads the columns of the present row from this statement.
   template <typename Row>
@@ -93,7 +93,8 @@ class Database {
                                                         std::chrono::milliseconds busy_timeout);
   ~Database();
 
-  // A statement with ?1, ?2 ... bound to the arguments: integers, doubles, text, Bytes, Timestamp, nullptr.
+  // Returns a statement with ?1, ?2 ... bound to the arguments: integers, doubles, text, Bytes, Timestamp,
+  // nullptr.
   template <typename... Arguments>
   Statement Query(std::string_view sql, const Arguments&... arguments) {
     Statement statement = Prepare(sql);
@@ -103,7 +104,7 @@ class Database {
   }
   // Runs SQL text of any number of statements. For schemas and pragmas.
   absl::Status Execute(const std::string& sql);
-  // The single integer that a query without arguments gives.
+  // Returns the single integer that a query without arguments gives.
   absl::StatusOr<int64_t> Integer(const std::string& sql);
 
   int64_t changes() const;        // rows changed by the last statement
@@ -115,16 +116,16 @@ class Database {
   // Copies the whole database into a new file.
   absl::Status CopyTo(const std::string& path);
   // Counts the pages of the write-ahead log at each commit of this connection. SQLite itself then moves none
-  // of them into the file, unless they are `most`: whoever commits the next change does it.
+  // of them into the file; a commit that finds `most` or more moves them.
   void WatchLog(int most);
-  // As the last commit left it; 0: none yet. Any thread may ask.
+  // Returns the pages of the log after the last commit; 0: none yet. Any thread may ask.
   int log_pages() const { return log_pages_; }
   // Moves what the write-ahead log holds into the file, as far as that is possible beside other connections;
-  // none of them waits.
+  // none of the connections waits.
   absl::Status Checkpoint();
-  // What was written to the file itself is on the disk when this returns.
+  // Returns when everything that was written to the file itself is on the disk.
   absl::Status SyncFile();
-  // The last error of the connection as a status, with SQLite's own words after `doing`.
+  // Returns the last error of the connection as a status, with SQLite's own words after `doing`.
   absl::Status Error(int code, const std::string& doing) const;
 
  private:
@@ -133,7 +134,7 @@ class Database {
   Statement Prepare(std::string_view sql);
 
   std::string path_;
-  // So that a statement is found by its text without a copy of that.
+  // This hash lets a statement be found by its text without a copy of the text.
   struct TextHash : std::hash<std::string_view> {
     using is_transparent = void;
   };
@@ -143,7 +144,7 @@ class Database {
   int most_log_pages_ = 0;
 };
 
-// BEGIN IMMEDIATE; rolled back at the end of the scope unless committed.
+// Starts with BEGIN IMMEDIATE, and is rolled back at the end of the scope unless committed.
 class Transaction {
  public:
   explicit Transaction(Database& database);

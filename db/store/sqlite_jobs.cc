@@ -25,7 +25,7 @@ JobState ParseJobState(const std::string& name) {
   return JobState::kCancelled;
 }
 
-// What a request is known by: users choose the ids of their requests without knowing of each other.
+// A request is known by this key: users choose the ids of their requests without knowing of each other.
 std::string RequestKey(const std::string& user, const std::string& request_id) {
   return user.empty() || request_id.empty() ? request_id : absl::StrCat(user, "/", request_id);
 }

@@ -1,4 +1,4 @@
-// What predictions are made of, all together.
+// These calls treat all that predictions are made of together.
 #include <string>
 #include <utility>
 #include <vector>

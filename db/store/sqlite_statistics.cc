@@ -1,5 +1,5 @@
-// How much there is. Every query is answered from a partial index of what has not ended, or from the file
-// itself.
+// The statistics say how much there is. Every query is answered from a partial index of what has not ended,
+// or from the file itself.
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"

@@ -15,10 +15,10 @@
 namespace fusion {
 namespace {
 
-// Of the one connection whose cache stays good: readers begin anew after every change. Many commits look at
-// every page of it (SQLite 3.40), so that more of it makes them slower.
+// This is the cache of the writing connection, the only one that stays good: readers begin anew after every
+// change. Many commits look at every page of it (SQLite 3.40), so that a larger one makes them slower.
 constexpr int kWriterCacheKibibytes = 16 << 10;
-// When nobody calls Checkpoint: 256 MiB.
+// The log grows to 256 MiB when nobody calls Checkpoint.
 constexpr int kMostLogPages = 64 << 10;
 
 }  // namespace

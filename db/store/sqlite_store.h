@@ -170,7 +170,7 @@ class SqliteStore final : public Store {
     return result.status();
   }
 
-  // A reading connection for one call; waits until one is free.
+  // A reading connection for one call. The constructor waits until one is free.
   class Reader {
    public:
     explicit Reader(SqliteStore& store);
@@ -184,17 +184,18 @@ class SqliteStore final : public Store {
     SqliteStore& store_;
     std::unique_ptr<Database> database_;
   };
-  // Before the database is open: whether what is there can be what the last owner left.
+  // Checks, before the database is open, whether the files can be what the last owner left.
   absl::Status CheckFiles() const;
-  // Of an open database, after an end that was not in order: whether its pages are what they should be.
+  // Checks the pages of an open database that was not closed in order.
   absl::Status QuickCheck();
 
-  // Blobs that were found damaged and have not been stored anew, and how many there were.
+  // Blobs that were found damaged and have not been stored anew, and how many were found and were stored
+  // anew.
   std::mutex damage_mutex_;
   std::set<std::string> damaged_;  // guarded by damage_mutex_, as the next two
   int64_t damaged_blobs_ = 0, rebuilt_blobs_ = 0;
 
-  // Constant after Open.
+  // These fields are constant after Open.
   const std::string path_;
   const StoreOptions options_;
   std::unique_ptr<StoreLock> lock_;
@@ -206,14 +207,15 @@ class SqliteStore final : public Store {
 
   std::mutex checkpoint_mutex_;
   std::unique_ptr<Database> checkpointer_;  // guarded by checkpoint_mutex_ after Open
-  int checkpointed_pages_ = 0;  // guarded by checkpoint_mutex_; of the log, when it was last moved
+  int checkpointed_pages_ = 0;  // guarded by checkpoint_mutex_; pages of the log when it was last moved
 
   std::mutex readers_mutex_;
   std::condition_variable reader_free_;
   std::vector<std::unique_ptr<Database>> readers_;  // guarded by readers_mutex_; those not in use
 };
 
-// "<prefix><16 random hex digits>". Random, so that an id is never that of another store's task or job.
+// Returns "<prefix><16 random hex digits>". It is random, so that an id is never that of another store's task
+// or job.
 std::string RandomId(const char* prefix);
 
 // Columns of the table tasks in the order that ReadTask expects: these, and one of the three ways to end
@@ -226,16 +228,16 @@ TaskRecord ReadTask(const Statement& row);
 absl::StatusOr<std::vector<TaskRecord>> ReadTasks(Statement query);
 const char* TaskKindName(TaskKind kind);
 
-// A claim of the task, and the end of the attempt that the fence tells, inside the caller's transaction.
-// `how` is DONE, WORKER_FAILED (the worker said so), LEASE_EXPIRED, WORKER_GONE (a new process came, or its
-// connection broke) or CANCELLED.
+// These calls note a claim of the task, and the end of the attempt that the fence tells, inside the caller's
+// transaction. `how` is DONE, WORKER_FAILED (the worker said so), LEASE_EXPIRED, WORKER_GONE (a new process
+// came, or its connection broke) or CANCELLED.
 absl::Status BeginAttempt(Database& database, const std::string& task);
 absl::Status EndAttempt(Database& database, const TaskHold& attempt, std::string_view how, Timestamp now);
 
 // Notes the traceparent of a new job, inside the caller's transaction.
 absl::Status SetTraceParent(Database& database, const JobRecord& job);
 
-// As Store::FindBuilds, by any connection.
+// Does what BuildStore::FindBuilds does, on any connection.
 absl::StatusOr<std::map<std::string, BuildRecord>> SelectBuilds(Database& database,
                                                                 const std::vector<std::string>& keys);
 

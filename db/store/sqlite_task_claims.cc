@@ -216,7 +216,8 @@ absl::StatusOr<int64_t> SqliteStore::AdoptRunning(Timestamp now, std::chrono::mi
                                .Run();
     if (!adopted.ok()) return adopted;
     const int64_t running = database.changes();
-    // Of running tasks too: one that is lost later would wait by a clock that may have been set since.
+    // Running tasks are forgiven too: one that is lost later would wait by a clock that may have been set
+    // since.
     absl::Status forgiven = database
                                 .Query(
                                     "UPDATE tasks SET not_before_micros = 0 WHERE state IN ('QUEUED', "

@@ -40,7 +40,7 @@ TaskFailure ParseTaskFailure(const std::string& name) {
   return name == "WORKER_FAILED" ? TaskFailure::kWorkerFailed : TaskFailure::kNone;
 }
 
-// What a job gives its tasks.
+// A job gives its tasks these values.
 struct JobOfTasks {
   std::string user;
   std::string traceparent;
@@ -48,7 +48,7 @@ struct JobOfTasks {
   std::chrono::microseconds queue_limit{0};
 };
 
-// NOT_FOUND, or FAILED_PRECONDITION when the job has ended.
+// Fails with NOT_FOUND, or with FAILED_PRECONDITION when the job has ended.
 absl::StatusOr<JobOfTasks> FindLiveJob(Database& database, const std::string& job) {
   Statement query = database.Query(
       "SELECT state, user, traceparent, priority, queue_limit_micros FROM jobs WHERE id = ?1", job);

@@ -14,8 +14,8 @@
 namespace fusion {
 namespace {
 
-// What is added up stays within what a row can hold, whatever programs report: one report that could not be
-// written would keep all others of its group from the disk.
+// Sums stay within what a row can hold, whatever programs report: one report that could not be written would
+// keep all others of its group from the disk.
 constexpr double kGreatest = std::numeric_limits<double>::max();
 constexpr int64_t kMostRuns = int64_t{1} << 53;
 
@@ -43,7 +43,7 @@ void Merge(const TuningConfigurationRecord& more, TuningConfigurationRecord* sum
   sum->count = AddRunCounts(sum->count, more.count);
 }
 
-// What the reports of a group change in a tuning.
+// The reports of a group change a tuning by these sums.
 struct Sums {
   int64_t generation = 0;  // the newest
   int64_t last_number = 0;
@@ -199,7 +199,7 @@ class ReportWriter {
                 sums.exploration_excess, sums.total_value, sums.reported, kGreatest, kMostRuns)
             .Run();
     if (!updated.ok()) return updated;
-    // As many go as come, so that no transaction has much to do.
+    // A transaction deletes as many reports as come, so that none has much to do.
     if (sums.last_number <= retention_.reports) return absl::OkStatus();
     return database_
         .Query("DELETE FROM tuning_reports WHERE tuning = ?1 AND number <= ?2", tuning,
@@ -210,7 +210,7 @@ class ReportWriter {
   Database& database_;
   const TuningRetention& retention_;
   std::map<int64_t, Sums> sums_;
-  // By tuning, generation and configuration: one row is written for all reports of the group.
+  // The keys are tuning, generation and configuration: one row is written for all reports of the group.
   std::map<std::tuple<int64_t, int64_t, std::string>, TuningConfigurationRecord> configurations_;
 };
 
@@ -221,7 +221,7 @@ absl::Status SetProgress(Database& database, const TuningProgressUpdate& update,
   {
     Statement query = database.Query("SELECT generation FROM tunings WHERE number = ?1", update.tuning);
     FUSION_ASSIGN_OR_RETURN(bool row, query.Step());
-    // It was reset meanwhile.
+    // The tuning was reset meanwhile.
     if (!row || query.Int(0) > progress.generation) return absl::OkStatus();
     generation = query.Int(0);
   }

@@ -1,6 +1,6 @@
-// Everything that must outlive the server process, in seven parts, each an interface of its own: who needs
-// one part takes that. One implementation, SQLite (OpenSqliteStore); tests/unit/store_conformance says what
-// any must do.
+// The store keeps everything that must outlive the server process. It has seven parts, each an interface of
+// its own: code that needs one part takes that. There is one implementation, SQLite (OpenSqliteStore);
+// tests/unit/store_conformance says what any must do.
 //
 // Every call that changes something is one transaction: when it returns OK the change is on the disk, when it
 // returns an error nothing changed. Time comes from the caller; the store reads no clock.
@@ -40,7 +40,7 @@ class Store : public JobStore,
               public TuningStore,
               public IdentityStore {
  public:
-  // Takes a time that does not grow with what has ended.
+  // Counts what there is, in a time that does not grow with what has ended.
   virtual absl::StatusOr<StoreStatistics> Statistics() = 0;
 
   // Writes a consistent copy to `path`, which becomes complete in one step, while the store stays in use.
@@ -49,7 +49,7 @@ class Store : public JobStore,
   // Reads the whole file. DATA_LOSS says what is damaged.
   virtual absl::Status CheckIntegrity() = 0;
   // Moves the write-ahead log into the file once it has StoreOptions::checkpoint_pages; changes wait for the
-  // last bit of that alone. Called several times a second by one thread; where nobody does, the log grows to
+  // last bit of that alone. One thread calls this several times a second; where none does, the log grows to
   // 256 MiB, and changes wait for all of it.
   virtual absl::Status Checkpoint() = 0;
 };
@@ -68,9 +68,9 @@ struct StoreOptions {
 
 // Opens or creates the file and brings its schema up to date; before a schema is changed the file is copied
 // to <path>.v<old version>.backup. The folder must exist. UNAVAILABLE: another process holds the store.
-// FAILED_PRECONDITION: written by a newer version of the program, or by another program. DATA_LOSS: no
-// database, or damaged; one that was not closed in order is read whole for that. INVALID_ARGUMENT:
-// ":memory:", no file.
+// FAILED_PRECONDITION: a newer version of the program, or another program, wrote the file. DATA_LOSS: the
+// file is no database, or it is damaged; one that was not closed in order is read whole to find that out.
+// INVALID_ARGUMENT: ":memory:", which is no file.
 absl::StatusOr<std::unique_ptr<Store>> OpenSqliteStore(const std::string& path,
                                                        const StoreOptions& options = {});
 

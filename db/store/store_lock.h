@@ -10,25 +10,25 @@ namespace fusion {
 
 // Holds an flock(2) on a file. The system ends the lock with the process. The file holds the number of the
 // owning process, for messages, and how far the owner got: a word behind the number says that the database is
-// open, and another one in its place that it was closed in order.
+// open, and another word, in place of both, that it was closed in order.
 class StoreLock {
  public:
-  // UNAVAILABLE: another owner, named by its process number.
+  // UNAVAILABLE: another process owns the lock; the message names its number.
   static absl::StatusOr<std::unique_ptr<StoreLock>> Acquire(const std::string& path);
   ~StoreLock();
-  // How an owner left the database.
+  // An owner left the database in this state.
   enum class Left {
-    kNever,   // nobody is known to have had it open
-    kClosed,  // in order
+    kNever,   // no process is known to have had it open
+    kClosed,  // the owner closed it in order
     kOpen,    // the owner ended without closing it
-    kUnclear  // the owner ended before it was open, or was of a version that did not tell
+    kUnclear  // the owner ended before the database was open, or its version did not tell
   };
-  // The last one before this.
+  // Returns how the last owner before this one left the database.
   Left left() const { return left_; }
-  // The last one, as the file says that nobody holds.
+  // Returns how the last owner left the database, according to a file that nobody holds.
   static Left LeftIn(const std::string& path);
   static bool IsHeld(const std::string& path);
-  // To be called when the database is complete, and when all connections to it have ended.
+  // Call NoteOpen when the database is complete, and NoteClosed when all connections to it have ended.
   absl::Status NoteOpen();
   absl::Status NoteClosed();
   StoreLock(const StoreLock&) = delete;

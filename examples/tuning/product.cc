@@ -100,7 +100,7 @@ int Tune(const fusion::tuner::TunerOptions& options, double seconds, int64_t n) 
   const Blocking defaults{32, 32, 32, 0};
   fusion::tuner::SectionOptions section_options;
   section_options.sizes = {{"n", n}};
-  // What three tiles take must not be more than a usual second-level cache.
+  // Three tiles must not take more than a usual second-level cache.
   section_options.constraints = {
       "tile_rows * tile_columns + tile_rows * tile_inner + tile_inner * tile_columns <= 262144"};
   const fusion::tuner::Section section =

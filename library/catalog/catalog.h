@@ -29,9 +29,10 @@ class Catalog {
   absl::StatusOr<std::shared_ptr<const Catalog>> WithInline(
       const std::vector<v1::FunctionDefinition>& definitions) const;
 
-  // By exact name ("mmul"), null when absent. Suffixed aliases are the caller's business (SplitAlias).
+  // Finds a function by its exact name ("mmul"); null when absent. Suffixed aliases are the caller's business
+  // (SplitAlias).
   const ElementaryFunction* Find(std::string_view name) const;
-  // The function that a routine ("mmul_tile") is of, null when none.
+  // Returns the function that a routine ("mmul_tile") is of; null when there is none.
   const ElementaryFunction* FindByRoutine(std::string_view routine) const;
   // All functions by name.
   std::vector<const ElementaryFunction*> functions() const;

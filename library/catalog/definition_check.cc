@@ -22,7 +22,7 @@ constexpr int kMaximumOperands = 16;
 constexpr int kMaximumDimensions = 2;
 constexpr int kMaximumStaticParameters = 8;
 
-// Whether `name` stands in `source` as a whole word followed by "(": its definition, textually.
+// Returns whether `name` stands in `source` as a whole word followed by "(": its definition, textually.
 bool DefinesRoutine(absl::string_view source, absl::string_view name) {
   auto is_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
   for (size_t at = source.find(name); at != absl::string_view::npos; at = source.find(name, at + 1)) {

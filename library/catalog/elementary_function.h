@@ -71,13 +71,13 @@ struct ElementaryFunction {
   std::string domain;
   std::string documentation;
   std::vector<Overload> overloads;
-  std::string
-      source;  // C++ of the routines, for namespace-less inclusion after library/device/fusion_device.h
+  // C++ of the routines, for namespace-less inclusion after library/device/fusion_device.h.
+  std::string source;
   // Changes with the source alone. What was learned of kernels and routines is named by it and by the types
   // that they use, so that a function more, other words or another cost forget nothing. 16 hex digits.
   std::string source_hash;
   bool is_inline = false;  // came with a submission: untrusted
-  // Of one entry in f32, where they are more than its operations; 0: they are not (fusion.v1.Cost).
+  // The costs of one entry in f32, where they are more than its operations; 0: they are not (fusion.v1.Cost).
   double gpu_instructions = 0, host_operations = 0;
 };
 
@@ -89,7 +89,8 @@ absl::StatusOr<int64_t> EvaluateExpression(const std::string& expression,
 absl::StatusOr<bool> EvaluateConstraint(const std::string& constraint, const std::vector<std::string>& names,
                                         const StaticParameters& values);
 
-// Whether an implementation of an ELEMENT overload is offered for elements with these static parameters.
+// Returns whether an implementation of an ELEMENT overload is offered for elements with these static
+// parameters.
 bool Offered(const Overload& overload, const Implementation& implementation, const StaticParameters& values,
              v1::DataType data_type);
 

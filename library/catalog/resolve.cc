@@ -205,7 +205,7 @@ class Attempt {
     return FailOperand(operand, absl::StrCat(kind, absl::StrJoin(extents, "x")), because);
   }
 
-  // What only shows when all operands are seen.
+  // Checks what only shows when all operands are seen.
   bool CheckWhole() {
     if (data_type_binder_ < 0) return Fail("every operand is a literal; write the value itself");
     call_.result.data_type = types_[data_type_binder_]->data_type;

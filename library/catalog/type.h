@@ -57,7 +57,7 @@ struct Type {
   // All entries at the given sizes. Requires every named size to be present.
   int64_t Entries(const SizeValues& sizes) const;
   int64_t Bytes(const SizeValues& sizes) const { return Entries(sizes) * DataTypeBytes(data_type); }
-  // As declared in a .fuse file: "matrix[m,n]", "MATRIX3x3", "f64 vector[n]".
+  // Returns the type as declared in a .fuse file: "matrix[m,n]", "MATRIX3x3", "f64 vector[n]".
   std::string ToString() const;
 
   friend bool operator==(const Type&, const Type&) = default;

@@ -1,5 +1,5 @@
-// What the inputs of a session hold: as they were asked for, and the other kinds of data on which programs
-// are verified.
+// Rules for the data that the inputs of a session hold: as they were asked for, and the other kinds of data
+// on which programs are verified.
 //
 // Random data hide faults: a lost entry of a long sum lies within its tolerance, a lost entry of a maximum is
 // rarely the largest. So programs are also run on data in which each part shows.
@@ -31,9 +31,9 @@ struct DataPattern {
 // For people: "whole numbers".
 const char* NameOf(DataPattern::Kind kind);
 
-// How the entries of an input are made. A range that was asked for is kept to by every pattern, the side of 0
-// that the domain allows too. FILE is not made by a rule: it gets that of a default input. Scalars handed by
-// value have no patterns: they are halves, unless a range was asked for.
+// Returns how the entries of an input are made. Every pattern keeps to a range that was asked for, and to the
+// side of 0 that the domain allows. FILE is not made by a rule: it gets that of a default input. Scalars
+// handed by value have no patterns: they are halves, unless a range was asked for.
 InputRule RuleOf(const v1::Buffer& input, const DataPattern& pattern);
 
 // The patterns beside kAsked that programs of the session are verified on. The whole numbers come first.
@@ -47,7 +47,7 @@ std::vector<DataPattern> PatternsOf(const v1::Session& session);
 // entries at once.
 std::vector<DataPattern> ClassPatterns(const v1::Session& session, int64_t lanes);
 
-// Of numbers from -0.5 to 1 in f32: what probes of devices fill.
+// Returns the rule for numbers from -0.5 to 1 in f32, by which probes of devices fill their data.
 InputRule KnownRule();
 
 }  // namespace fusion

@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kFastestShown = 5;  // as in Fousek 2010, table 5.1
 
-// Of an even number of values the mean of the middle two. There is at least one.
+// Returns the median: of an even number of values, the mean of the middle two. There is at least one value.
 double Median(std::vector<double> values) {
   const size_t middle = values.size() / 2;
   std::nth_element(values.begin(), values.begin() + middle, values.end());

@@ -1,5 +1,5 @@
-// How well predicted times agree with measured ones: errors, the order, and what trusting the prediction
-// costs.
+// Assesses how well predicted times agree with measured ones: errors, the order, and what trusting the
+// prediction costs.
 #pragma once
 
 #include <optional>
@@ -31,7 +31,7 @@ struct PredictedGraph {
 };
 
 // Measured time of the best of the first one, three and five in predicted order, over that of the fastest of
-// all, - 1. Of fewer candidates: the best of those there are.
+// all, minus 1. Where there are fewer candidates, the best of these counts.
 struct Regret {
   double first = 0;
   double first_3 = 0;
@@ -39,21 +39,21 @@ struct Regret {
 };
 
 // Positions count the measured candidates from 1 in predicted order. (Fousek 2010, table 5.1, has them for
-// two graphs, from 0.) Of candidates with equal medians the one predicted to be faster counts as the faster
+// two graphs, from 0.) Where medians are equal, the candidate predicted to be faster counts as the faster
 // one, as in server/rank.
 struct GraphAccuracy {
   int candidates = 0;
   double median_absolute_error = 0;  // median of |predicted / measured - 1|
   double bias = 1;  // median of log(predicted / measured), as a ratio: above 1, predicted times are too long
-  std::optional<double>
-      kendall_tau;  // tau-b of predicted and measured times; nothing when either are all equal
+  // Tau-b of predicted and measured times; nothing when either are all equal.
+  std::optional<double> kendall_tau;
   std::vector<int> fastest_positions;  // of the five fastest, fastest first; fewer when there are fewer
   int best_position = 0;               // of the fastest
   int best_position_with_ties = 0;     // the first whose interval overlaps that of the fastest
   Regret regret;
 };
 
-// Shares are of all graphs, those of few candidates too: among the first five of four the best always is.
+// Shares are of all graphs, those of few candidates too: the best of four is always among the first five.
 struct AccuracySummary {
   int graphs = 0;
   int candidates = 0;
@@ -61,7 +61,7 @@ struct AccuracySummary {
   int graphs_with_tau = 0;
   std::optional<double> median_tau, mean_tau, min_tau;  // over these
   double best_in_first_5 = 0;                           // share of graphs
-  double best_in_first_5_with_ties = 0;                 // the same by best_position_with_ties
+  double best_in_first_5_with_ties = 0;                 // by best_position_with_ties
   double first_3_within_2_percent = 0;  // share of graphs whose regret of the first three is at most 0.02
   Regret median_regret, max_regret;     // each of the three figures by itself
 };

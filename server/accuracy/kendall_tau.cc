@@ -20,7 +20,7 @@ int64_t TiedPairs(const std::vector<Value>& sorted) {
   return pairs;
 }
 
-// Sorts the list by merging ever longer runs; how many pairs of it stood in descending order.
+// Sorts the list by merging ever longer runs; returns how many pairs of it stood in descending order.
 int64_t SortAndCountInversions(std::vector<double>* values) {
   const size_t n = values->size();
   std::vector<double> merged(n);

@@ -26,7 +26,7 @@ std::string Shared(const std::vector<PredictedGraph>& graphs, std::string Predic
   return graphs[0].*text;
 }
 
-// What is the same for all graphs, but for their names.
+// Returns the texts that are the same for all graphs, but for their names.
 PredictedGraph SharedTexts(const std::vector<PredictedGraph>& graphs) {
   PredictedGraph shared;
   for (auto text : {&PredictedGraph::sizes, &PredictedGraph::device, &PredictedGraph::cache})

@@ -53,7 +53,7 @@ std::string NumberIdentifiers(absl::string_view source) {
   return text;
 }
 
-// How the kernels are launched, which their source does not say.
+// Returns how the kernels are launched, which their source does not say.
 std::string LaunchText(const FusionCode& code) {
   std::string text;
   const auto add = [&](const auto&... values) { absl::StrAppend(&text, values..., " "); };

@@ -24,26 +24,26 @@ struct CodeUnit {
   std::string key;  // content address of what runs: of the build, and of how its kernels are launched
 };
 
-// Content address of a build, "sha256:<hex>" over source, target, arch, options and compiler, each with its
-// length in front, so that moving text between fields changes the key.
+// Returns the content address of a build, "sha256:<hex>" over source, target, arch, options and compiler,
+// each with its length in front, so that moving text between fields changes the key.
 std::string BuildKey(const v1::BuildTask& task, const std::string& compiler_version);
 
-// BuildKey of a build whose identifiers are numbered in the order in which its source names them: equal for
-// kernels that different graphs name differently.
+// Returns BuildKey of a build whose identifiers are numbered in the order in which its source names them:
+// equal for kernels that different graphs name differently.
 std::string NamelessBuildKey(const v1::BuildTask& task, const std::string& compiler_version);
 
 // Not thread safe. Units live as long as the library.
 class CodeLibrary {
  public:
-  // `sizes`: units have the kernels that are launched at these, and no others.
+  // Units have the kernels that are launched at `sizes`, and no others.
   CodeLibrary(const Graph& graph, const SizeValues& sizes, const v1::DeviceDescription& device)
       : graph_(graph), sizes_(sizes), device_(device) {}
 
-  // The unit of an implementation; equal code that is launched equally gives the same unit. Units that only
-  // their launches set apart (grids of one tile a block and persistent ones) have the same build. force_f64:
-  // for the reference.
+  // Returns the unit of an implementation; equal code that is launched equally gives the same unit. Units
+  // that only their launches set apart (grids of one tile a block and persistent ones) have the same build.
+  // force_f64: for the reference.
   absl::StatusOr<const CodeUnit*> Add(const FusionImplementation& implementation, bool force_f64);
-  // In the order in which they were added.
+  // The units stand in the order in which they were added.
   const std::vector<std::unique_ptr<CodeUnit>>& units() const { return units_; }
 
  private:

@@ -5,8 +5,8 @@
 
 namespace fusion {
 
-// fusion_device.h with the headers that it includes from its own folder pasted in. NVRTC and exported folders
-// need no other.
+// Returns fusion_device.h with the headers that it includes from its own folder pasted in. NVRTC and exported
+// folders need no other.
 const std::string& DeviceRuntime();
 
 }  // namespace fusion

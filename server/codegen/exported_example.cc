@@ -15,7 +15,7 @@ namespace fusion {
 namespace {
 
 constexpr double kDefaultTolerance = 1e-4;
-// That the data of one lane after the other may take.
+// The data of one lane after the other may take so many seconds.
 constexpr double kClassSeconds = 2;
 
 class ExamplePrinter {
@@ -44,7 +44,7 @@ class ExamplePrinter {
   }
   std::string TypeOf(ValueId id) const { return DataTypeCName(graph_.value(id).type.data_type); }
   const std::string& NameOf(ValueId id) const { return graph_.value(id).name; }
-  // By value, so that there is one entry on the host alone.
+  // Input scalars are passed by value, so that there is one entry on the host alone.
   bool IsScalar(ValueId id) const { return graph_.value(id).is_input && graph_.value(id).type.is_scalar(); }
   std::vector<ValueId> Arrays() const {
     std::vector<ValueId> arrays;
@@ -58,7 +58,7 @@ class ExamplePrinter {
             .type = TypeOf(id),
             .bytes = absl::StrCat("h_", NameOf(id), ".size() * sizeof(", TypeOf(id), ")")};
   }
-  // Of fused_launch and fused_graph, up to the workspace.
+  // Returns the arguments of fused_launch and fused_graph, up to the workspace.
   std::string Arguments() const {
     std::vector<std::string> arguments;
     for (const auto* list : {&graph_.inputs(), &graph_.outputs()})

@@ -9,7 +9,7 @@
 
 namespace fusion {
 
-// example.cu, or what the target calls it.
+// Returns the text of example.cu, or what the target calls it.
 std::string PrintExample(const Graph& graph, const ExportRequest& request);
 
 }  // namespace fusion

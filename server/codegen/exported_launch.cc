@@ -16,10 +16,11 @@
 namespace fusion {
 namespace {
 
-// The name of an input or output in a definition. None of ours begins so, nor do words and macros of C++.
+// The name of an input or output in a definition. None of our names begins so, nor do words and macros of
+// C++.
 std::string DefinedName(const Value& value) { return "v_" + value.name; }
 
-// Which names inputs and outputs have as parameters: those for people, or those of definitions.
+// The names that inputs and outputs have as parameters: those for people, or those of definitions.
 enum class Names { kDeclared, kDefined };
 
 std::string Parameters(const Graph& graph, bool force_f64, Names names) {
@@ -295,7 +296,7 @@ class LaunchPrinter {
     });
     return absl::StrCat(", ", id.value, ", ", any_f32 ? "true" : "false");
   }
-  // Whether rounding can change anything that the code computes.
+  // Returns whether rounding can change anything that the code computes.
   bool Rounds(const FusionCode& code) const {
     return std::any_of(code.launches.begin(), code.launches.end(), [&](const KernelLaunch& launch) {
       return std::any_of(launch.arguments.begin(), launch.arguments.end(),

@@ -10,23 +10,23 @@
 
 namespace fusion {
 
-// Whether, at these sizes and with pointers that are multiples of kPointerAlignment, the kernel without
-// guards serves. False where the launch has only one kernel.
+// Returns whether the kernel without guards serves at these sizes and with pointers that are multiples of
+// kPointerAlignment. False where the launch has only one kernel.
 bool LaunchesWhole(const KernelLaunch& launch, const SizeValues& sizes);
 inline constexpr int kPointerAlignment = 16;  // bytes; fu_aligned in the device runtime
-// Whether the kernel at these sizes needs such pointers.
+// Returns whether the kernel at these sizes needs such pointers.
 bool NeedsAlignment(const KernelLaunch& launch, const SizeValues& sizes);
 
-// The one of the two kernels: its name, and its IR. Without guards it traps where WholeCondition does not
-// hold.
+// These return the name and the IR of one of the two kernels. `whole`: the one without guards, which traps
+// where WholeCondition does not hold.
 std::string LaunchedName(const KernelLaunch& launch, bool whole);
 ir::Kernel LaunchedKernel(const KernelLaunch& launch, bool whole);
 
-// All kernels that the launch chooses from, the one for any sizes first.
+// Returns all kernels that the launch chooses from, the one for any sizes first.
 std::vector<ir::Kernel> LaunchableKernels(const KernelLaunch& launch);
 
-// For one text with the kernels of all fusions: where names of results make two of them alike, as `t_whole`
-// and `t` do, or `q_s` and a fusion of `q` and `s`, the later ones get numbers.
+// Makes names differ within one text with the kernels of all fusions: where names of results make two of them
+// alike, as `t_whole` and `t` do, or `q_s` and a fusion of `q` and `s`, the later ones get numbers.
 void NumberEqualNames(std::vector<FusionCode>* fusions);
 
 }  // namespace fusion

@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kAlignment = 256;
 int64_t Align(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-// What the code computes that rounding can change.
+// Returns the values that the code computes and that rounding can change.
 std::set<int> RoundedResults(const Graph& graph, const FusionCode& code) {
   std::set<int> results;
   for (const KernelLaunch& launch : code.launches)

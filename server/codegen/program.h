@@ -1,4 +1,4 @@
-// From the code of the fusions of a cover to what a worker runs: a fusion::v1::Program with every size, grid
+// The code of the fusions of a cover becomes what a worker runs: a fusion::v1::Program with every size, grid
 // and offset resolved to numbers.
 #pragma once
 

@@ -8,8 +8,8 @@
 
 namespace fusion {
 
-// A compilable translation unit: device runtime, routines, kernels. `standalone`: the runtime is pasted in
-// instead of included. `sizes`: without the kernels that launches at these do not choose.
+// Returns a compilable translation unit: device runtime, routines, kernels. `standalone`: the runtime is
+// pasted in instead of included. With `sizes` the kernels that launches at these do not choose are left out.
 std::string PrintSource(const FusionCode& code, const Target& target, bool standalone,
                         const SizeValues* sizes = nullptr);
 

@@ -7,11 +7,11 @@
 namespace fusion {
 namespace {
 
-// What is asked of a value by what is computed from it.
+// The values that are computed from a value ask this of it.
 struct Request {
   bool positive = false;
   bool regular = false;
-  bool condition = false;  // of an input, by what reads it itself
+  bool condition = false;  // asked of an input, by what reads it itself
   double moderate = 0;     // about how large it may be; 0: anything
 };
 

@@ -1,5 +1,5 @@
-// What the results of a graph's programs are verified on, and how closely: the values of inputs, tolerances,
-// and which outputs are exact.
+// The results of a graph's programs are verified with these: the values of inputs, tolerances, and which
+// outputs are exact.
 #pragma once
 
 #include <vector>
@@ -10,11 +10,12 @@
 
 namespace fusion {
 
-// A buffer of a session or program for a value, with the rows and columns of it or of each small element, in
-// f64 where that is forced.
+// Returns a buffer of a session or program for a value, with the rows and columns of the value or of each
+// small element, in f64 where that is forced.
 v1::Buffer MakeBuffer(const Graph& graph, const SizeValues& sizes, ValueId id, bool force_f64);
 
-// The session of a graph without seed and key: its programs, buffers, tolerances (one per output) and floor.
+// Returns the session of a graph without seed and key: its programs, buffers, tolerances (one per output) and
+// floor.
 v1::Session MakeSession(const Graph& graph, const SizeValues& sizes, v1::Program reference,
                         v1::Program unfused, const std::vector<double>& tolerances);
 
@@ -28,15 +29,15 @@ v1::Session MakeSession(const Graph& graph, const SizeValues& sizes, v1::Program
 // itself has entries 0 and 1.
 void DescribeBuffers(const Graph& graph, const SizeValues& sizes, v1::Session* session);
 
-// Whether a kernel's argument is a result of it that rounding can change.
+// Returns whether a kernel's argument is a result of the kernel that rounding can change.
 bool IsRoundedResult(const Graph& graph, const KernelArgument& argument);
 
-// Bound on the relative error of each output: unit roundoff of its type times a factor that grows with the
-// number of operations on the longest path. Sums of f32 have the same bound at any length, since they are
-// blocked and compensated (library/device/fusion_monoids.h); those of f64 and of small elements one that
-// grows with the square root of the length (rounding errors behave like a random walk; Higham, Accuracy and
-// Stability of Numerical Algorithms, section 4.2). 0 where nothing is rounded: choices among inputs, and
-// indices of the largest entry of anything.
+// Returns a bound on the relative error of each output: unit roundoff of its type times a factor that grows
+// with the number of operations on the longest path. Sums of f32 have the same bound at any length, since
+// they are blocked and compensated (library/device/fusion_monoids.h); those of f64 and of small elements have
+// one that grows with the square root of the length (rounding errors behave like a random walk; Higham,
+// Accuracy and Stability of Numerical Algorithms, section 4.2). 0 where nothing is rounded: choices among
+// inputs, and indices of the largest entry of anything.
 std::vector<double> OutputTolerances(const Graph& graph, const SizeValues& sizes);
 
 }  // namespace fusion

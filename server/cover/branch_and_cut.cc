@@ -39,8 +39,8 @@ bool IsWhole(const std::vector<std::pair<int, double>>& shares) {
   return std::all_of(shares.begin(), shares.end(), [](const auto& share) { return share.second > kWhole; });
 }
 
-// Of which all times are multiples, seconds; 0 when there is none to speak of. As times of kernels that
-// differ in whole vectors are.
+// Returns the seconds of which all times are multiples; 0 when there are none to speak of. Times of kernels
+// that differ in whole vectors are such multiples.
 double Unit(const SetProblem& problem) {
   double unit = 0, smallest = INFINITY;
   for (const SetProblem::Set& set : problem.sets) smallest = std::min(smallest, set.seconds);
@@ -74,7 +74,7 @@ bool BranchAndCut::Hopeless(double bound) const {
   if (bound >= cutoff_) return true;
   if (best_.seconds == INFINITY) return bound == INFINITY;
   if (unit_ == 0) return bound >= best_.seconds * (1 - kRounding);
-  // What is better is better by a whole unit.
+  // A better partition is better by a whole unit.
   return bound >= best_.seconds - unit_ + std::max(1e-6 * unit_, kRounding * best_.seconds);
 }
 

@@ -13,7 +13,7 @@ constexpr double kWholeSet = 1 - 1e-6;  // as much of a set is all of it
 constexpr double kNearlyTaken = 0.7;
 constexpr size_t kTakenAtOnce = 8;
 constexpr int kDives = 40;
-// Of smaller problems cutoffs soon find what is better, and windows need not be large, nor take sets of more
+// In smaller problems cutoffs soon find what is better, and windows need not be large, nor take sets of more
 // reduced cost.
 constexpr int kSoonSolved = 600;
 constexpr int kSmallWindow = 40, kLargestWindow = 320;
@@ -99,7 +99,7 @@ void BranchAndCut::Dive(const std::vector<char>& from) {
         if (++taken == kTakenAtOnce) break;
       }
     }
-    // What ended at sets that wait for each other goes on with the cuts against them.
+    // A dive that ended at sets that wait for each other goes on with the cuts against them.
     if (best_.seconds == before && best_.seconds < INFINITY) return;
   }
 }

@@ -21,7 +21,7 @@ NodeSet Below(const SetProblem& problem, const SetProblem::Set& set) {
   return below;
 }
 
-// Which of many sets are in conflict with all of a few, which are bits of a word.
+// Finds which of many sets are in conflict with all of a few, which are bits of a word.
 class CommonConflicts {
  public:
   CommonConflicts(const SetProblem& problem, const std::vector<int>& near) : problem_(problem), near_(near) {
@@ -31,7 +31,7 @@ class CommonConflicts {
     }
   }
 
-  // Adds those of the near sets, in their order, that are in conflict with all of `clique` by then.
+  // Adds the near sets, in their order, that are in conflict with all of `clique` by then.
   void Widen(std::vector<int>* clique) {
     nodes_.assign(problem_.node_count, {});
     all_ = 0;
@@ -128,7 +128,7 @@ std::vector<Cut> CliqueCuts(const SetProblem& problem, const std::vector<std::pa
       }
       if (sum <= kBroken) continue;
       std::sort(clique.begin(), clique.end());
-      // Those of one node are no news: its row says it.
+      // Cliques of one node are no news: the row of the node says it.
       if (cliques.insert(clique).second) broken.emplace_back(-sum, std::move(clique));
     }
   }

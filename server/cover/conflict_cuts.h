@@ -11,14 +11,15 @@
 
 namespace fusion {
 
-// Cuts that the shares (sets that are taken, each with how much of it, ascending) break. Each clique grows by
-// the sets of `near`, in that order, that are in conflict with all of it. Each cut holds for every
+// Returns cuts that the shares (sets that are taken, each with how much of it, ascending) break. Each clique
+// grows by the sets of `near`, in that order, that are in conflict with all of it. Each cut holds for every
 // schedulable cover. (Clique inequalities: M. W. Padberg, 1973.)
 std::vector<Cut> CliqueCuts(const SetProblem& problem, const std::vector<std::pair<int, double>>& shares,
                             const std::vector<int>& near, Deadline deadline);
 
-// Cuts that the shares break, against two sets that wait for each other: with edges u1 -> v2 and u2 -> v1 at
-// most one set of a schedulable cover holds u1 and v1 without u2 and v2, or u2 and v2 without u1 and v1.
+// Returns cuts that the shares break, against two sets that wait for each other: with edges u1 -> v2 and u2
+// -> v1 at most one set of a schedulable cover holds u1 and v1 without u2 and v2, or u2 and v2 without u1 and
+// v1.
 std::vector<Cut> WaitingPairCuts(const SetProblem& problem,
                                  const std::vector<std::pair<int, double>>& shares);
 

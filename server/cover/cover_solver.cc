@@ -124,7 +124,7 @@ absl::StatusOr<CoverResult> SolveCovers(const CoverProblem& problem, const Cover
 
   CoverResult result;
   result.notes = reduced.notes;
-  // Of large problems the best cover may take all the time there is; the others are then looked for near it.
+  // For large problems the best cover may take all the time there is; the others are then looked for near it.
   constexpr double kSearchShare = 0.8;
   const bool near_others = options.count > 1 && reduced.node_count > kLargeNodes;
   PartitionSolver solver(reduced, near_others ? DeadlineAfter(options.time_limit * kSearchShare) : deadline);
@@ -136,7 +136,7 @@ absl::StatusOr<CoverResult> SolveCovers(const CoverProblem& problem, const Cover
     std::sort(ascending.begin(), ascending.end());
     if (taken.insert(std::move(ascending)).second) choices.AddPartition(std::move(partition));
   };
-  // The same sum in another order may differ in its last digits.
+  // A sum in another order may differ in its last digits.
   constexpr double kRounding = 1 + 1e-12;
   bool first = true, filled_up = false;
   while (static_cast<int>(result.covers.size()) < options.count) {

@@ -1,6 +1,6 @@
 // Covers: choices of disjoint node sets that together compute the graph, in an order in which they can run,
-// of minimum predicted time (Fousek 2010, section 4.3.5; Filipovic et al. 2015). A 0/1 program for lp_solve,
-// with cuts against covers that no order can run, and the k best in order.
+// of minimum predicted time (Fousek 2010, section 4.3.5; Filipovic et al. 2015). A 0/1 program for lp_solve
+// finds the k best in order, with cuts against covers that no order can run.
 //
 // A cover is schedulable when the graph whose nodes are its sets (an edge where an edge of the DAG crosses)
 // has no cycle. Convex sets do not ensure it: with the edges c->b, a->b, c->d, a->d the sets {a,d} and {c,b}
@@ -30,7 +30,7 @@ struct CoverProblem {
 };
 
 struct CoverSolution {
-  // In schedule order: of the sets that can run next, the one with the smallest node.
+  // The columns in schedule order: of the sets that can run next, the one with the smallest node.
   std::vector<int> columns;
   double seconds = 0;  // sum over the columns
   friend bool operator==(const CoverSolution&, const CoverSolution&) = default;
@@ -41,8 +41,8 @@ struct CoverOptions {
   std::chrono::duration<double> time_limit = std::chrono::seconds(10);  // > 0
   // When set, receives the 0/1 program of the best cover, with its cuts, in lp_solve's .lp format.
   std::string* lp_text = nullptr;
-  // When set, sees every answer of lp_solve before it is used, and may change it (linear_program.h): what is
-  // done about wrong ones is tested so.
+  // When set, sees every answer of lp_solve before it is used, and may change it (linear_program.h): so tests
+  // check what is done about wrong answers.
   std::function<void(EngineAnswer&)> filter;
 };
 
@@ -54,32 +54,32 @@ struct CoverResult {
   std::vector<std::string> notes;     // what a limit or a numerical failure cost, for people
 };
 
-// lp_solve is the engine; what it answers is checked (relaxation.h), and replaced by the best over down-sets,
-// where there are few, or by the cover of single nodes, with a note, when it is wrong; all covers are checked
-// once more at the end (CheckedCovers). At the time
-// limit: the best covers found, with a bound; the k-th is then the k-th best found. InvalidArgument: a node
-// in no column (named), an index out of range, a cycle, an empty column, a time that is not finite and
-// positive, or no schedulable cover. DeadlineExceeded: no cover was found in time. Internal: lp_solve failed,
-// and there is no other way to a cover. Thread safe.
+// lp_solve is the engine; its answers are checked (relaxation.h). A wrong one is replaced, with a note, by
+// the best over down-sets, where there are few, or by the cover of single nodes; all covers are checked once
+// more at the end (CheckedCovers). At the time limit the result is the best covers found, with a bound; the
+// k-th is then the k-th best found. InvalidArgument: a node in no column (named), an index out of range, a
+// cycle, an empty column, a time that is not finite and positive, or no schedulable cover. DeadlineExceeded:
+// no cover was found in time. Internal: lp_solve failed, and there is no other way to a cover. Thread safe.
 absl::StatusOr<CoverResult> SolveCovers(const CoverProblem& problem, const CoverOptions& options);
 
-// The same by listing every cover. For tests: exponential, and does not look at the time.
+// Does what SolveCovers does, by listing every cover. For tests: it is exponential, and does not look at the
+// time.
 absl::StatusOr<CoverResult> BruteForceCovers(const CoverProblem& problem, const CoverOptions& options);
 
-// The best cover alone, by dynamic programming over down-sets (sets of nodes closed under predecessors):
-// whatever has run after some steps of a schedule is one. Ignores `count`. For narrow graphs, of any number
-// of nodes: InvalidArgument when schedules reach more than kMaxDownSets down-sets; DeadlineExceeded at the
-// time limit.
+// Finds the best cover alone, by dynamic programming over down-sets (sets of nodes closed under
+// predecessors): whatever has run after some steps of a schedule is one. Ignores `count`. For narrow graphs,
+// of any number of nodes: InvalidArgument when schedules reach more than kMaxDownSets down-sets;
+// DeadlineExceeded at the time limit.
 absl::StatusOr<CoverResult> DownSetCovers(const CoverProblem& problem, const CoverOptions& options);
 inline constexpr size_t kMaxDownSets = 200'000;
 
-// OK when the columns cover each node once, in an order in which they can run, and take as long as the cover
-// says; else what is wrong. From the problem alone: shares nothing with the engines.
+// Returns OK when the columns cover each node once, in an order in which they can run, and take as long as
+// the cover says; else what is wrong. The check uses the problem alone: it shares nothing with the engines.
 absl::Status CheckCover(const CoverProblem& problem, const CoverSolution& cover);
 
-// Of a result, what is right by that check, and no more claimed of it than can be: a cover that is not is
-// left out, with a note, and nothing is proved then; a bound above the fastest cover is none. Internal when
-// no cover is left.
+// Returns what is right of a result by CheckCover, and claims no more of it than can be: a cover that is
+// wrong is left out, with a note, and nothing is proved then; a bound above the fastest cover is none.
+// Internal when no cover is left.
 absl::StatusOr<CoverResult> CheckedCovers(const CoverProblem& problem, CoverResult result);
 
 }  // namespace fusion

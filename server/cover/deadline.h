@@ -8,7 +8,7 @@ namespace fusion {
 
 using Deadline = std::chrono::steady_clock::time_point;
 
-// At most a year away.
+// Returns a deadline that is at most a year away.
 inline Deadline DeadlineAfter(std::chrono::duration<double> time_limit) {
   constexpr std::chrono::duration<double> kLongest = std::chrono::hours(24 * 365);
   return std::chrono::steady_clock::now() +

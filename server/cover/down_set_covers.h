@@ -11,8 +11,8 @@
 
 namespace fusion {
 
-// The fastest partition made of the `allowed` sets. kOptimal or kNone; kUnknown when the deadline passes;
-// nothing when schedules reach more than `most` down-sets. Every prefix of a schedule computes a
+// Returns the fastest partition made of the `allowed` sets. kOptimal or kNone; kUnknown when the deadline
+// passes; nothing when schedules reach more than `most` down-sets. Every prefix of a schedule computes a
 // down-set, and a set can follow when the down-set holds the predecessors of its nodes and none of its nodes;
 // so the best partition is a shortest path through the down-sets.
 std::optional<PartitionResult> BestDownSetPartition(const SetProblem& problem,

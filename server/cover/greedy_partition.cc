@@ -19,7 +19,7 @@ class Merging {
     return std::all_of(members.begin(), members.end(),
                        [&](int node) { return problem_.sets[owner_[node]].members.size() == 1; });
   }
-  // Whether a path through the chosen sets leaves this one and comes back.
+  // Returns whether a path through the chosen sets leaves this one and comes back.
   bool ClosesCycle(int set) {
     const SetProblem::Set& start = problem_.sets[set];
     std::vector<int> reached;  // sets

@@ -9,9 +9,9 @@
 
 namespace fusion {
 
-// Single nodes, of which sets take the place in order of what they save, as long as no sets come to wait for
-// each other; what does not come to its turn by the deadline stays single. Nothing when some node has no set
-// of its own.
+// Starts from single nodes, whose place sets take in order of what they save, as long as no sets come to wait
+// for each other; nodes whose sets do not come to their turn by the deadline stay single. Returns nothing
+// when some node has no set of its own.
 std::optional<Partition> GreedyPartition(const SetProblem& problem, Deadline deadline);
 
 }  // namespace fusion

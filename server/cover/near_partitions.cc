@@ -35,7 +35,7 @@ std::vector<int> Ascending(std::vector<int> sets) {
   return sets;
 }
 
-// Of the windows around all nodes, by seconds.
+// Returns the exchanges of the windows around all nodes, by seconds.
 std::vector<Exchange> Exchanges(const SetProblem& problem, const Partition& best, Deadline deadline,
                                 std::chrono::milliseconds window_time) {
   const std::vector<char> none(problem.sets.size(), 0);

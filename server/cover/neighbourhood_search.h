@@ -19,16 +19,16 @@ class NeighbourhoodSearch {
   // Sets that are `out` (per set) are not used. `problem` and `out` must outlive this.
   NeighbourhoodSearch(const SetProblem& problem, const std::vector<char>& out, Deadline deadline);
 
-  // Until no window of up to `window_nodes` nodes (or of one set that is larger) has anything better, or out
-  // of time. `start` is schedulable and without the sets that are out.
+  // Improves `start` until no window of up to `window_nodes` nodes (or of one set that is larger) has
+  // anything better, or time runs out. `start` is schedulable and without the sets that are out.
   Partition Improve(Partition start, int window_nodes);
 
-  // Positions in partition.sets: the set of `centre` and those nearest to it along edges, as long as there is
-  // room.
+  // Returns positions in partition.sets: the set of `centre` and those nearest to it along edges, as long as
+  // there is room.
   std::vector<int> Grow(const Partition& partition, int centre, int window_nodes) const;
 
-  // What the nodes are worth in the windows that they were last in the middle of, seconds; 0 for others. Not
-  // a bound.
+  // Returns what the nodes are worth in the windows that they were last in the middle of, seconds; 0 for
+  // others. These prices give no bound.
   const std::vector<double>& prices() const { return prices_; }
 
  private:

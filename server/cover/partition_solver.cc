@@ -31,7 +31,7 @@ double MeanSeconds(const SetProblem& problem) {
   return sum / static_cast<double>(problem.sets.size());
 }
 
-// Of the sets of a large problem.
+// Returns the reduced costs of the sets of a large problem; none for a small one.
 std::vector<double> FirstReducedCosts(const SetProblem& problem) {
   constexpr int kSteps = 300;
   std::vector<double> costs;

@@ -1,4 +1,4 @@
-// The best choice of sets in a part of the space of covers: with some sets in it and others not.
+// Finds the best choice of sets in a part of the space of covers: with some sets in it and others not.
 #pragma once
 
 #include <map>
@@ -35,21 +35,23 @@ class PartitionSolver {
 
   // From now on LowerBound knows all cuts found so far.
   void UpdatePrices();
-  // No cover of the branch is faster; infinity when it can be seen to hold none. Cheap: no program is solved.
+  // Returns a bound: no cover of the branch is faster; infinity when the branch can be seen to hold none.
+  // This is cheap: no program is solved.
   double LowerBound(const Branch& branch) const;
-  // The 0/1 program of the whole problem with the cuts so far.
+  // Returns the 0/1 program of the whole problem with the cuts so far.
   std::string Text() const;
 
-  // Schedulable covers met on the way, from solutions that were not; each once. For when time runs out.
+  // Returns the schedulable covers met on the way, from solutions that were not, each once. They are for when
+  // time runs out.
   std::vector<Partition> met() const;
-  // The fastest of them; null when there is none.
+  // Returns the fastest of the covers met; null when there is none.
   const Partition* best_met() const;
 
-  // Failures of lp_solve, each kind once, and what was done about them; for people.
+  // Returns the failures of lp_solve, each kind once, and what was done about them; for people.
   std::vector<std::string> notes() const;
 
  private:
-  // What is left of a problem once a branch has decided some sets.
+  // The rest of a problem once a branch has decided some sets.
   struct Rest {
     std::vector<int> chosen;      // decided to be in the cover
     std::vector<int> candidates;  // undecided, disjoint from the chosen, ascending
@@ -60,18 +62,18 @@ class PartitionSolver {
   std::unique_ptr<LinearProgram> Program(const Rest& rest) const;
   // Adds a cut as it stands once a branch has decided some sets; false when it cannot be kept.
   static bool AddCut(const Cut& cut, const Rest& rest, LinearProgram& program);
-  // An answer of lp_solve was wrong, and `result` is what there is without it: better by other means if they
-  // can.
+  // Handles a wrong answer of lp_solve. `result` is what there is without the answer; other means make it
+  // better if they can.
   PartitionResult Repair(const Rest& rest, PartitionResult result, const std::string& reason);
   void Note(const std::string& text);
 
-  // A first partition, by larger and larger windows.
+  // Finds a first partition, by larger and larger windows.
   void Start();
   void Meet(std::optional<Partition> partition);
 
   void SetPrices();
-  // What every partition of `rest` costs at least, in seconds: the prices of all nodes and the excess of the
-  // chosen.
+  // Returns what every partition of `rest` costs at least, in seconds: the prices of all nodes and the excess
+  // of the chosen.
   double PricedSeconds(const Rest& rest) const;
 
   const SetProblem& problem_;
@@ -89,7 +91,7 @@ class PartitionSolver {
   size_t priced_cuts_ = 0;                     // cuts that the prices know
   std::map<std::vector<int>, Partition> met_;  // by sets, ascending
   bool too_many_down_sets_ = false;
-  std::vector<std::pair<std::string, int>> notes_;  // and how often
+  std::vector<std::pair<std::string, int>> notes_;  // each with how often it came
 };
 
 }  // namespace fusion

@@ -21,14 +21,14 @@ class RankedPartitions {
   // `solver` must outlive this.
   explicit RankedPartitions(PartitionSolver& solver);
 
-  // The next partition; nothing when there is none left. In non-decreasing order of seconds as long as
+  // Returns the next partition; nothing when there is none left. The seconds do not decrease as long as
   // complete().
   std::optional<Partition> Next();
-  // Next() is not faster than this; infinity when there is none. A part not solved yet counts with its
+  // Returns a bound: Next() is not faster; infinity when there is none. A part not solved yet counts with its
   // parent's time.
   double NextBound() const;
-  // No partition that is missing, because its part of the space could not be solved, is faster than this;
-  // infinity when none is missing.
+  // Returns a bound: no partition that is missing, because its part of the space could not be solved, is
+  // faster; infinity when none is missing.
   double lost_bound() const { return lost_bound_; }
   bool complete() const { return lost_bound_ == std::numeric_limits<double>::infinity(); }
   // The first partition is the fastest of all.
@@ -47,7 +47,8 @@ class RankedPartitions {
     bool operator()(const Part& a, const Part& b) const;
   };
   void Push(Part part);
-  // Into parts without its partition, which was given: put off until something of them is asked for.
+  // Splits the part into parts without its partition, which was given. This is put off until something of
+  // them is asked for.
   void Split(const Part& part);
 
   PartitionSolver& solver_;

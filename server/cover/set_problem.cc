@@ -52,14 +52,15 @@ absl::StatusOr<std::vector<int>> TopologicalOrder(const CoverProblem& problem) {
 
 constexpr int kMaxReachabilityNodes = 20'000;
 
-// Of each node, its place in the order.
+// Returns the place of each node in the order.
 std::vector<int> PositionsIn(const std::vector<int>& order) {
   std::vector<int> positions(order.size());
   for (size_t i = 0; i < order.size(); ++i) positions[order[i]] = static_cast<int>(i);
   return positions;
 }
 
-// Of each node, by one union of bit vectors per edge; none where the graph is too large for that.
+// Returns the descendants of each node, by one union of bit vectors per edge; none where the graph is too
+// large for that.
 std::vector<NodeSet> Descendants(const CoverProblem& problem, const std::vector<int>& order) {
   if (problem.node_count > kMaxReachabilityNodes) return {};
   std::vector<NodeSet> descendants(problem.node_count, NodeSet(problem.node_count));

@@ -22,22 +22,22 @@ struct SetProblem {
   std::vector<std::vector<int>> successors;
   std::vector<Set> sets;                  // distinct and convex, by members in lexicographic order
   std::vector<std::vector<int>> sets_of;  // per node: sets with that node, ascending
-  std::vector<NodeSet>
-      descendants;  // per node; empty above kMaxReachabilityNodes, where it would take too much memory
+  // Descendants per node; empty above kMaxReachabilityNodes, where they would take too much memory.
+  std::vector<NodeSet> descendants;
   std::vector<NodeSet> ancestors;  // per node: those that it descends from; likewise
   std::vector<std::string> notes;
   AnswerFilter filter;  // of lp_solve's answers about this problem and parts of it
 
   int Find(const std::vector<int>& members) const;       // the set with these members (ascending), or -1
   double Seconds(const std::vector<int>& chosen) const;  // sum in ascending order of sets
-  // Some node of `to` descends from one of `from`, and some node of `from` from one of `to`: disjoint sets of
-  // which each waits for the other. False when the descendants are not known.
+  // Returns whether some node of `to` descends from one of `from`, and some node of `from` from one of `to`:
+  // such disjoint sets wait for each other. False when the descendants are not known.
   bool WaitForEachOther(const Set& from, const Set& to) const;
   bool IsExactCover(const std::vector<int>& chosen) const;  // each node in exactly one
 };
 
 // Checks the problem (errors: SolveCovers) and leaves out sets that are not convex: no schedule can hold one,
-// as whatever computes the nodes on the path that leaves and comes back would wait for it and it for them.
+// as the sets of the nodes on the path that leaves and comes back would wait for it and it for them.
 absl::StatusOr<SetProblem> MakeSetProblem(const CoverProblem& problem);
 
 }  // namespace fusion

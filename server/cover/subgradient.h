@@ -7,9 +7,9 @@
 
 namespace fusion {
 
-// Prices of nodes, seconds. Each step raises the prices of nodes that the sets of negative excess cover too
-// rarely, and lowers those that they cover too often (M. Held, R. M. Karp, 1971). Not a bound: some sets hold
-// more than they cost. `start`: prices per node.
+// Returns prices of nodes, seconds. Each step raises the prices of nodes that the sets of negative excess
+// cover too rarely, and lowers those that they cover too often (M. Held, R. M. Karp, 1971). They give no
+// bound: some sets hold more than they cost. `start`: prices per node.
 std::vector<double> SubgradientPrices(const SetProblem& problem, std::vector<double> start, int steps);
 
 }  // namespace fusion

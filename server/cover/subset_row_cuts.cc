@@ -13,8 +13,8 @@ constexpr int kCutsOfNode = 3;       // in one call
 
 using Three = std::array<int, 3>;
 
-// Of nodes, and how much of the sets with two of them is taken, negative: the most broken cuts, but for many
-// of one node.
+// Returns the most broken cuts, but for many of one node. `broken` holds nodes, each three behind how much of
+// the sets with two of them is taken, negative.
 std::vector<Cut> CutsOf(const SetProblem& problem, std::vector<std::pair<double, Three>> broken) {
   std::sort(broken.begin(), broken.end());
   std::vector<int> used(problem.node_count, 0), held(problem.sets.size(), 0);

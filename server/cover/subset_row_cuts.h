@@ -2,7 +2,7 @@
 // inequalities: M. Jepsen, B. Petersen, S. Spoorendonk, D. Pisinger, Operations Research 56 (2008)). Each
 // holds for every cover. Internal to server/cover.
 //
-// Of three nodes at most one set of a cover holds two or more. Those of more nodes are among the sums of
+// At most one set of a cover holds two or more of three nodes. Cuts of more nodes are among the sums of
 // zero_half_cuts.h.
 #pragma once
 
@@ -14,8 +14,8 @@
 
 namespace fusion {
 
-// Those that the shares (sets that are taken, each with how much of it, ascending) break, but for many of one
-// node.
+// Returns the cuts that the shares (sets that are taken, each with how much of it, ascending) break, but for
+// many of one node.
 std::vector<Cut> SubsetRowCuts(const SetProblem& problem, const std::vector<std::pair<int, double>>& shares);
 
 }  // namespace fusion

@@ -48,7 +48,7 @@ struct Sum {
   double slack = 0;  // by which the rows stay below their limits
   double odd_shares = 0;
   int count = 1;  // of rows
-  // What the shares break is broken by half of what this is below 1.
+  // The shares break the cut by half of what this is below 1.
   double Missing() const { return slack + odd_shares; }
 };
 
@@ -123,7 +123,7 @@ class Elimination {
     }
   }
 
-  // Of the sums found, most broken first.
+  // Returns the cuts of the sums found, most broken first.
   std::vector<Cut> Cuts(const std::vector<std::pair<int, double>>& shares) const {
     std::vector<std::pair<double, const Bits*>> order;
     for (const auto& [rows, missing] : found_) order.emplace_back(missing, &rows);

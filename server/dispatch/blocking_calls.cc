@@ -34,7 +34,7 @@ v1::Target TargetOf(const TaskRequirements& need) {
   v1::Target_Parse(need.target, &target);
   return target;
 }
-// What a task that nobody takes needs: "worker with a cuda device of arch sm_90".
+// Names the worker that a task which none takes needs: "worker with a cuda device of arch sm_90".
 std::string WantedWorker(TaskKind kind, const TaskRequirements& need) {
   const v1::Target target = TargetOf(need);
   if (kind == TaskKind::kTime) return "worker with " + Wanted(target, need.arch);
@@ -113,6 +113,25 @@ absl::Status Dispatcher::Enqueue(const std::string& job, const std::vector<TaskS
   return absl::OkStatus();
 }
 
+// A call of RunTasks while it waits.
+struct Dispatcher::TaskWait {
+  struct Waiting {
+    std::string task;
+    std::vector<int> indices;
+    bool reused = false;
+  };
+  const std::string& job;
+  const TaskEnded& ended;
+  std::map<std::string, Waiting> waiting;  // by key
+  std::map<std::string, Need> needs;       // of the same tasks
+  // The job waits this long for a worker that can run its tasks: its own queue_limit, if it has one.
+  bool limited = false;
+  std::chrono::milliseconds patience{0};
+  Timestamp asked;
+  std::chrono::steady_clock::time_point last_able = std::chrono::steady_clock::now();
+  bool told = false;  // that it waits for a worker
+};
+
 absl::Status Dispatcher::RunTasks(const std::string& job, const std::vector<TaskSpec>& specs,
                                   const CancellationToken& token, const TaskEnded& ended) {
   if (token.cancelled()) return absl::CancelledError(absl::StrCat("job ", job, " is cancelled"));
@@ -120,14 +139,7 @@ absl::Status Dispatcher::RunTasks(const std::string& job, const std::vector<Task
   Gate::Pass pass(*gate_);
   if (!pass) return Stopped();
 
-  // What is waited for, by key.
-  struct Waiting {
-    std::string task;
-    std::vector<int> indices;
-    bool reused = false;
-  };
-  std::map<std::string, Waiting> waiting;
-  std::map<std::string, Need> needs;
+  TaskWait wait{.job = job, .ended = ended};
   std::vector<std::string> keys;
   for (const TaskSpec& spec : specs) keys.push_back(spec.key);
   // Watched before they are queued, so that no end is missed.
@@ -140,112 +152,117 @@ absl::Status Dispatcher::RunTasks(const std::string& job, const std::vector<Task
   std::vector<std::string> look_at;
   for (size_t i = 0; i < specs.size(); ++i) {
     const EnsuredTask& known = ensured[i];
-    auto [entry, first] = waiting.try_emplace(specs[i].key);
+    auto [entry, first] = wait.waiting.try_emplace(specs[i].key);
     if (first) {
       entry->second.task = known.task.id;
       entry->second.reused = !known.created;
-      needs[specs[i].key] = Need{known.task.id, specs[i].kind, specs[i].requirements};
+      wait.needs[specs[i].key] = Need{known.task.id, specs[i].kind, specs[i].requirements};
       if (IsTerminal(known.task.state)) look_at.push_back(specs[i].key);
     }
     entry->second.indices.push_back(static_cast<int>(i));
   }
-
-  const auto cancel_tasks = [&] {
-    if (absl::Status cancelled = CancelJob(job); !cancelled.ok())
-      spdlog::error("job {}: tasks not cancelled: {}", job, cancelled.ToString());
-  };
-  // How long it waits for a worker that can: as long as it allows itself, where it says so.
   FUSION_ASSIGN_OR_RETURN(JobRecord record, store_.GetJob(job));
-  const bool limited = record.queue_limit.count() > 0;
-  const std::chrono::milliseconds patience =
-      limited ? std::chrono::ceil<std::chrono::milliseconds>(record.queue_limit)
-              : options_.no_worker_patience;
-  const Timestamp asked = clock_.Now();
-  const auto turn = std::clamp(patience, std::chrono::milliseconds(50), std::chrono::milliseconds(1000));
-  auto last_able = std::chrono::steady_clock::now();
-  bool told = false;
-  const std::function<void()> waits_no_longer = [&] {
-    if (std::exchange(told, false)) tell_waiting_(job, "", std::chrono::milliseconds(0));
-  };
-  const std::shared_ptr<void> at_end(nullptr, [&](void*) { waits_no_longer(); });
+  wait.limited = record.queue_limit.count() > 0;
+  wait.patience = wait.limited ? std::chrono::ceil<std::chrono::milliseconds>(record.queue_limit)
+                               : options_.no_worker_patience;
+  wait.asked = clock_.Now();
+  const auto turn = std::clamp(wait.patience, std::chrono::milliseconds(50), std::chrono::milliseconds(1000));
+  const std::shared_ptr<void> at_end(nullptr, [&](void*) { WaitsNoLonger(&wait); });
   while (true) {
-    std::vector<std::string> ids;
-    for (const std::string& key : look_at)
-      if (auto found = waiting.find(key); found != waiting.end()) ids.push_back(found->second.task);
-    FUSION_ASSIGN_OR_RETURN(std::vector<TaskRecord> tasks, store_.GetTasks(ids));
-    for (const TaskRecord& task : tasks) {
-      auto found = waiting.find(task.key);
-      if (found == waiting.end() || !IsTerminal(task.state))
-        continue;  // an earlier task of the same key has ended
-      if (task.state == TaskState::kCancelled) {
-        return absl::CancelledError(absl::StrCat("job ", job, " is cancelled"));
-      }
-      if (task.failure == TaskFailure::kQueueTimeout) {
-        cancel_tasks();
-        const Need& need = needs.at(task.key);
-        return absl::DeadlineExceededError(absl::StrCat(
-            task.failure_message, limited ? absl::StrCat(", ", SecondsText(patience)) : "",
-            SomeoneCanRun({{task.key, need}}) ? "" : "; no " + WantedWorker(need.kind, need.requirements),
-            "; connected: ", registry_.Describe(clock_.Now())));
-      }
-      const Waiting done = std::move(found->second);
-      waiting.erase(found);
-      needs.erase(task.key);
-      for (int index : done.indices) {
-        absl::Status taken = ended(index, task, done.reused);
-        if (!taken.ok()) return taken;
-      }
-    }
-    if (waiting.empty()) return absl::OkStatus();
+    FUSION_RETURN_IF_ERROR(TakeEnded(look_at, &wait));
+    if (wait.waiting.empty()) return absl::OkStatus();
     if (stopped()) return Stopped();
     if (token.cancelled()) {
-      cancel_tasks();
+      CancelTasks(job);
       return absl::CancelledError(absl::StrCat("job ", job, " is cancelled"));
     }
-    std::map<std::string, Need> queued;
-    if (!SomeoneCanRun(needs)) {
-      absl::StatusOr<std::map<std::string, Need>> found = Queued(needs);
-      if (!found.ok()) return found.status();
-      queued = *std::move(found);
-    }
-    if (queued.empty()) {
-      last_able = std::chrono::steady_clock::now();
-      waits_no_longer();
-    } else if (std::optional<v1::DeviceDescription> lost = LostDevice(queued); lost.has_value()) {
-      {
-        std::lock_guard<std::mutex> lock(mutex_);
-        lost_devices_[job].insert(lost->uuid());
-      }
-      cancel_tasks();
-      return absl::AbortedError(absl::StrCat("the device ", lost->name(), " ", lost->uuid(), " is lost"));
-    } else if (std::chrono::steady_clock::now() - last_able >= patience && !WorkersMayReturn()) {
-      cancel_tasks();
-      const std::string missing =
-          absl::StrCat("no ", WantedWorker(queued.begin()->second.kind, queued.begin()->second.requirements),
-                       " has been connected for ", SecondsText(patience), ", and ", queued.size(),
-                       " tasks wait for one; connected: ", registry_.Describe(clock_.Now()));
-      // As of tasks that have waited for as long as the job allows.
-      return limited ? absl::DeadlineExceededError(missing) : absl::UnavailableError(missing);
-    } else if (NoCompilerWillCome(queued)) {
-      cancel_tasks();
-      return absl::UnavailableError(absl::StrCat("this machine is without a compiler for ",
-                                                 LowerCaseName(TargetOf(queued.begin()->second.requirements)),
-                                                 " code; `fusion-client doctor` says what was looked for"));
-    } else if (tell_waiting_ && !std::exchange(told, true)) {
-      // The time of its tasks runs since they are queued, whoever was there meanwhile.
-      const auto used = std::chrono::duration_cast<std::chrono::milliseconds>(clock_.Now() - asked);
-      std::chrono::milliseconds left =
-          limited ? std::max(patience - used, std::chrono::milliseconds(0)) : patience;
-      if (WorkersMayReturn()) left = Patience(std::max(left, std::chrono::milliseconds(1)));
-      tell_waiting_(
-          job,
-          absl::StrCat(queued.size(), queued.size() == 1 ? " task waits" : " tasks wait", " for a ",
-                       WantedWorker(queued.begin()->second.kind, queued.begin()->second.requirements),
-                       ", for up to ", SecondsText(left), "; connected: ", registry_.Describe(clock_.Now())),
-          left);
-    }
+    FUSION_RETURN_IF_ERROR(CheckWorkers(&wait));
     look_at = watch->Wait(turn);
   }
+}
+
+void Dispatcher::CancelTasks(const std::string& job) {
+  if (absl::Status cancelled = CancelJob(job); !cancelled.ok())
+    spdlog::error("job {}: tasks not cancelled: {}", job, cancelled.ToString());
+}
+
+void Dispatcher::WaitsNoLonger(TaskWait* wait) {
+  if (std::exchange(wait->told, false)) tell_waiting_(wait->job, "", std::chrono::milliseconds(0));
+}
+
+absl::Status Dispatcher::TakeEnded(const std::vector<std::string>& keys, TaskWait* wait) {
+  std::vector<std::string> ids;
+  for (const std::string& key : keys)
+    if (auto found = wait->waiting.find(key); found != wait->waiting.end()) ids.push_back(found->second.task);
+  FUSION_ASSIGN_OR_RETURN(std::vector<TaskRecord> tasks, store_.GetTasks(ids));
+  for (const TaskRecord& task : tasks) {
+    auto found = wait->waiting.find(task.key);
+    if (found == wait->waiting.end() || !IsTerminal(task.state))
+      continue;  // an earlier task of the same key has ended
+    if (task.state == TaskState::kCancelled)
+      return absl::CancelledError(absl::StrCat("job ", wait->job, " is cancelled"));
+    if (task.failure == TaskFailure::kQueueTimeout) {
+      CancelTasks(wait->job);
+      const Need& need = wait->needs.at(task.key);
+      return absl::DeadlineExceededError(absl::StrCat(
+          task.failure_message, wait->limited ? absl::StrCat(", ", SecondsText(wait->patience)) : "",
+          SomeoneCanRun({{task.key, need}}) ? "" : "; no " + WantedWorker(need.kind, need.requirements),
+          "; connected: ", registry_.Describe(clock_.Now())));
+    }
+    const TaskWait::Waiting done = std::move(found->second);
+    wait->waiting.erase(found);
+    wait->needs.erase(task.key);
+    for (int index : done.indices) FUSION_RETURN_IF_ERROR(wait->ended(index, task, done.reused));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Dispatcher::CheckWorkers(TaskWait* wait) {
+  std::map<std::string, Need> queued;
+  if (!SomeoneCanRun(wait->needs)) {
+    FUSION_ASSIGN_OR_RETURN(queued, Queued(wait->needs));
+  }
+  if (queued.empty()) {
+    wait->last_able = std::chrono::steady_clock::now();
+    WaitsNoLonger(wait);
+    return absl::OkStatus();
+  }
+  const Need& first = queued.begin()->second;
+  if (std::optional<v1::DeviceDescription> lost = LostDevice(queued); lost.has_value()) {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      lost_devices_[wait->job].insert(lost->uuid());
+    }
+    CancelTasks(wait->job);
+    return absl::AbortedError(absl::StrCat("the device ", lost->name(), " ", lost->uuid(), " is lost"));
+  }
+  if (std::chrono::steady_clock::now() - wait->last_able >= wait->patience && !WorkersMayReturn()) {
+    CancelTasks(wait->job);
+    const std::string missing =
+        absl::StrCat("no ", WantedWorker(first.kind, first.requirements), " has been connected for ",
+                     SecondsText(wait->patience), ", and ", queued.size(),
+                     " tasks wait for one; connected: ", registry_.Describe(clock_.Now()));
+    // Tasks that have waited for as long as the job allows end with this status, too.
+    return wait->limited ? absl::DeadlineExceededError(missing) : absl::UnavailableError(missing);
+  }
+  if (NoCompilerWillCome(queued)) {
+    CancelTasks(wait->job);
+    return absl::UnavailableError(absl::StrCat("this machine is without a compiler for ",
+                                               LowerCaseName(TargetOf(first.requirements)),
+                                               " code; `fusion-client doctor` says what was looked for"));
+  }
+  if (!tell_waiting_ || std::exchange(wait->told, true)) return absl::OkStatus();
+  // The time of its tasks runs since they are queued, whoever was there meanwhile.
+  const auto used = std::chrono::duration_cast<std::chrono::milliseconds>(clock_.Now() - wait->asked);
+  std::chrono::milliseconds left =
+      wait->limited ? std::max(wait->patience - used, std::chrono::milliseconds(0)) : wait->patience;
+  if (WorkersMayReturn()) left = Patience(std::max(left, std::chrono::milliseconds(1)));
+  tell_waiting_(wait->job,
+                absl::StrCat(queued.size(), queued.size() == 1 ? " task waits" : " tasks wait", " for a ",
+                             WantedWorker(first.kind, first.requirements), ", for up to ", SecondsText(left),
+                             "; connected: ", registry_.Describe(clock_.Now())),
+                left);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::map<std::string, Dispatcher::Need>> Dispatcher::Queued(
@@ -454,7 +471,7 @@ absl::StatusOr<v1::DeviceDescription> Dispatcher::ChooseDevice(
           absl::StrCat("the worker with the job's device, ", earlier,
                        ", has not come back yet; connected: ", registry_.Describe(clock_.Now())));
     if (now >= deadline) return NoDevice(target, arch, nearest_arch, kind);
-    // Whether others will do changes with time, too.
+    // Time alone can change whether another device will do.
     const auto longest =
         earlier_may_return ? std::min(deadline, now + std::chrono::milliseconds(500)) : deadline;
     registry_.WaitForChange(version, std::chrono::duration_cast<std::chrono::milliseconds>(longest - now) +

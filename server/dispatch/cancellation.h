@@ -1,4 +1,4 @@
-// Telling a blocking call that its result is no longer wanted.
+// Tells a blocking call that its result is no longer wanted.
 #pragma once
 
 #include <cstdint>

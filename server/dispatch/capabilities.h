@@ -1,4 +1,4 @@
-// What workers can do, and which tasks need it.
+// Tells what workers can do, and which tasks match that.
 #pragma once
 
 #include <vector>
@@ -8,14 +8,15 @@
 
 namespace fusion {
 
-// What a worker can build: what it says. One that says nothing, because it is of an earlier version, builds
-// for its devices: for CUDA every arch (no device is needed to compile for it), for the host its own.
+// Returns what a worker can build: what it says. A worker of an earlier version says nothing, and builds for
+// its devices: for CUDA every arch (no device is needed to compile for it), for the host its own.
 std::vector<Capability> BuildCapabilities(const v1::SynchronizeRequest& request);
-// What it can time: on devices that it has in order; those alone whose lane is idle, if it says which.
+// Returns what a worker can time: tasks for its devices in order, or, if it says whose lanes are idle, for
+// those alone.
 std::vector<Capability> TimeCapabilities(const v1::SynchronizeRequest& request);
-// The rule by which the ready queue gives out tasks.
+// Applies the rule by which the ready queue gives out tasks.
 bool Matches(const Capability& capability, const TaskRequirements& requirements);
-// The capabilities of the kind.
+// Returns the capabilities of the kind.
 std::vector<Capability> CapabilitiesFor(TaskKind kind, const v1::SynchronizeRequest& request);
 bool CanDo(const v1::SynchronizeRequest& request, TaskKind kind, const TaskRequirements& requirements);
 

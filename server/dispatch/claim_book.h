@@ -1,5 +1,5 @@
-// Which tasks are in whose hands, in memory: what the store has as RUNNING, without asking it at every call
-// of every worker.
+// Keeps in memory which worker holds which task: what the store has as RUNNING, so that not every call of
+// every worker asks the store.
 #pragma once
 
 #include <cstdint>
@@ -29,24 +29,24 @@ struct ClaimedTask {
 };
 ClaimedTask ClaimedTaskOf(const TaskRecord& task);
 
-// The store stays the judge of who may do what. Each claim is noted once, and once that it has ended; threads
-// may come with these in either order. Thread safe.
+// The store decides which worker may do what. Each claim is noted once, and so is its end; threads may note
+// the two in either order. Thread safe.
 class ClaimBook {
  public:
   void Claimed(ClaimedTask task);
   void Ended(const std::string& worker, const std::string& id, int64_t fence);
 
-  // What this process of the worker holds, in the order of queueing.
+  // Returns the tasks that this process of the worker holds, in the order of queueing.
   std::vector<ClaimedTask> HeldBy(const std::string& worker, const std::string& instance) const;
-  // The claim of this fence, if the worker has it, by whichever process; none.
+  // Returns the claim of this fence if any process of the worker has it, else none.
   std::optional<ClaimedTask> Find(const std::string& worker, const std::string& id, int64_t fence) const;
 
  private:
   using Hold = std::pair<std::string, int64_t>;  // id and fence
   mutable std::mutex mutex_;
-  std::unordered_map<std::string, std::map<Hold, ClaimedTask>>
-      held_;                    // by worker, none empty; guarded by mutex_
-  std::set<Hold> ended_first_;  // whose claims have not been noted yet; guarded by mutex_
+  // The tasks by worker, none empty; guarded by mutex_.
+  std::unordered_map<std::string, std::map<Hold, ClaimedTask>> held_;
+  std::set<Hold> ended_first_;  // their claims have not been noted yet; guarded by mutex_
 };
 
 }  // namespace fusion

@@ -1,4 +1,4 @@
-// Where threads that wait for tasks learn that one has ended.
+// Tells threads that wait for tasks when one has ended.
 #pragma once
 
 #include <chrono>
@@ -18,8 +18,8 @@ class CompletionBoard {
   // One waiting thread's view.
   class Watch {
    public:
-    // Keys that have ended since the last call, in the order in which they ended. Returns early, perhaps with
-    // none, when interrupted; an interruption before the call counts.
+    // Returns the keys that have ended since the last call, in the order in which they ended. Returns early,
+    // perhaps with none, when interrupted; an interruption before the call counts.
     std::vector<std::string> Wait(std::chrono::milliseconds at_most);
     void Interrupt();
 

@@ -1,4 +1,4 @@
-// Which job has which device, and which device the next job gets.
+// Keeps which job has which device, and chooses the device of the next job.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,17 @@ namespace fusion {
 // Not thread safe.
 class DeviceJobs {
  public:
-  // Of these, of which there is at least one, the device that is the least in demand: a job counts as one,
-  // but all jobs of a user together as no more than there are devices, so that the many of one, who gets his
-  // share of each device however many they are, do not hide where those of others are. Of equals the one that
-  // was chosen the longest ago.
+  // Returns the least demanded of the devices (at least one). A job counts as one, but all jobs of a user
+  // together as no more than there are devices: he gets his share of each device however many jobs he has, so
+  // these do not hide where the jobs of others are. Of equals, the device chosen the longest ago is returned.
   std::string LeastUsed(const std::vector<std::string>& uuids) const;
-  // The job has the device until it is released; job "": somebody who only looks, and has had his turn.
+  // The job has the device until it is released. With job "" the device only counts as chosen.
   void Bind(const std::string& job, const std::string& user, const std::string& uuid);
   struct Job {
     std::string user;
     std::string uuid;  // the device that it has
   };
-  // None: the job has no device.
+  // Returns none if the job has no device.
   std::optional<Job> Release(const std::string& job);
 
  private:

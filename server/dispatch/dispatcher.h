@@ -1,5 +1,5 @@
-// The farm as the rest of the server sees it: builds and timings go in, results come out, whichever workers
-// do them.
+// Dispatcher is the farm as the rest of the server sees it: builds and timings go in, results come out,
+// whichever workers do them.
 //
 // Everything that a worker or a job has been told is in the store first, so a server that is killed goes on
 // where it was when it is started again: tasks stay queued or with their holders, results stay known.
@@ -70,7 +70,7 @@ class Dispatcher {
   // (bounded by the options) are over. done may run before this returns, or later on the executor. An
   // assignment can come twice, with the same fence, when the worker does not list it: it is the same task,
   // not a second one.
-  // call: numbers calls in the order in which they came, for CallBroke; 0: unknown.
+  // `call` is the number of the call in the order of arrival, for CallBroke; 0: unknown.
   void Synchronize(v1::SynchronizeRequest request, std::function<void(v1::SynchronizeResponse)> done,
                    int64_t call = 0);
   // The connection of a call broke before the answer: a worker whose last call it was and that does not call
@@ -78,8 +78,8 @@ class Dispatcher {
   void CallBroke(const std::string& worker, int64_t call);
 
   // Called in the thread of a job whenever one of the calls below begins to wait because no connected worker
-  // can run its tasks: `what` is for people, the call is given up when `left` is over. And with an
-  // empty `what` when it waits no longer. To be set before there are jobs.
+  // can run its tasks: `what` is for people, the call is given up when `left` is over. It is called with an
+  // empty `what` when the call waits no longer. It must be set before there are jobs.
   using TellWaiting =
       std::function<void(const std::string& job, const std::string& what, std::chrono::milliseconds left)>;
   void OnWaiting(TellWaiting tell) { tell_waiting_ = std::move(tell); }
@@ -89,57 +89,57 @@ class Dispatcher {
   // done + not yet done = total; failed: done with another outcome than OK.
   using BuildProgress = std::function<void(int done, int total, int reused, int failed)>;
   // Waits until all are built: found in the build cache, merged with the same build in flight, or built by
-  // workers. Outcomes are in the order of the tasks; that one does not compile is its outcome, not an error.
-  // A build given up because workers failed or were lost has the outcome WORKER_LOST. CANCELLED: the token
-  // was, or the job; its tasks have been cancelled. UNAVAILABLE: stopped, or no connected worker could run
-  // the tasks for longer than the patience of the options; at once, where the only worker that there will be
-  // does not build for the target.
+  // workers. Outcomes are in the order of the tasks; a task that does not compile is an outcome, no error. A
+  // build given up because workers failed or were lost has the outcome WORKER_LOST. CANCELLED: the token or
+  // the job was cancelled; the job's tasks have been cancelled. UNAVAILABLE: the dispatcher is stopped, or no
+  // connected worker could run the tasks for longer than the patience of the options; it comes at once where
+  // the only worker that there will be does not build for the target.
   absl::StatusOr<std::vector<BuildOutcome>> Build(const std::string& job,
                                                   const std::vector<v1::BuildTask>& tasks,
                                                   CancellationToken token,
                                                   const BuildProgress& progress = nullptr);
 
-  // Queues work without waiting for it; a later Build or Time of the same tasks finds it. Statuses as
-  // Store::EnsureTasks.
+  // Queues work without waiting for it; a later Build or Time of the same tasks finds it. Statuses are
+  // those of Store::EnsureTasks.
   absl::Status Enqueue(const std::string& job, const std::vector<TaskSpec>& specs);
 
-  // reused: the timing had been made for this job before, by an earlier process of the server.
+  // `reused` says that an earlier process of the server had made the timing for this job.
   using TimeResultCallback = std::function<void(int index, const v1::TimeResult& result, bool reused)>;
   // Queues all for the device and hands over results as they come, in the calling thread. A timing given up
-  // because workers failed or were lost says so in TimeResult.failure. Statuses as Build. ABORTED: the device
-  // is lost (its workers are gone or draining, or have taken it out) and another of its kind is there, which
-  // ChooseDevice gives the job from now on; the job's tasks have been cancelled.
+  // because workers failed or were lost says so in TimeResult.failure. Statuses are those of Build. ABORTED:
+  // the device is lost (its workers are gone or draining, or have taken it out) and another of its kind is
+  // there, which ChooseDevice gives the job from now on; the job's tasks have been cancelled.
   absl::Status Time(const std::string& job, const std::vector<v1::TimeTask>& tasks,
                     const v1::DeviceDescription& device, CancellationToken token,
                     const TimeResultCallback& on_result);
 
-  // A device of a connected worker. TARGET_AUTO: a CUDA device if there is one; arch "": any, else one of
-  // `arch` or, while none of it is connected, of `nearest_arch`. Of several, the kind with the highest
-  // bandwidth, and of that the one that is least in demand (DeviceJobs) by jobs until their JobEnded; equals
-  // in turn. With a job, the device that its timings are bound to, if it has any. Waits up to `patience` for
-  // one to connect (Patience). kind: only devices whose name has this in it, in any case; "": the fastest.
-  // UNAVAILABLE: none; says what is missing and what is connected. So does a job whose device has not come
-  // back yet to a restarted server, until that is over.
+  // Returns a device of a connected worker. TARGET_AUTO: a CUDA device if there is one; arch "": any, else
+  // one of `arch` or, while none of it is connected, of `nearest_arch`. Among several it takes the kind with
+  // the highest bandwidth, and the device of it that is least in demand (DeviceJobs) by jobs until their
+  // JobEnded; equals take turns. A job whose timings are bound to a device gets that one. Waits up to
+  // `patience` for a device to connect (Patience). kind: only devices whose name has this in it, in any case;
+  // "": the fastest. UNAVAILABLE: there is none; says what is missing and what is connected. A job whose
+  // device has not come back yet to a restarted server gets UNAVAILABLE too, until that is over.
   absl::StatusOr<v1::DeviceDescription> ChooseDevice(v1::Target target, const std::string& arch,
                                                      std::chrono::milliseconds patience,
                                                      CancellationToken token, const std::string& job = "",
                                                      const std::string& nearest_arch = "",
                                                      const std::string& kind = "");
-  // OK when a device is connected that ChooseDevice could give; else its UNAVAILABLE.
+  // Returns OK when a device is connected that ChooseDevice could give, else UNAVAILABLE as it does.
   absl::Status FindDevice(v1::Target target, const std::string& arch, const std::string& nearest_arch,
                           const std::string& kind) const;
-  // The name of the one kind of device that is called so, or that has this in its name, in any case.
-  // INVALID_ARGUMENT: none or several; lists those that there are. While none has been seen, what was wanted.
+  // Returns the name of the one kind of device that is called so, or has this in its name, in any case.
+  // INVALID_ARGUMENT: there are none or several; lists the kinds. Returns `wanted` while none has been seen.
   absl::StatusOr<std::string> FindKind(v1::Target target, const std::string& wanted) const;
 
-  // How long is waited for a worker or device instead of `wanted`, unless that is 0: workers may not have
-  // come back yet to a server that was restarted (DispatcherOptions::restart_grace).
+  // Returns how long to wait for a worker or device instead of `wanted`, unless that is 0: workers may not
+  // have come back yet to a server that was restarted (DispatcherOptions::restart_grace).
   std::chrono::milliseconds Patience(std::chrono::milliseconds wanted) const;
-  // DispatcherOptions::only_worker_is_here.
+  // Returns DispatcherOptions::only_worker_is_here.
   bool only_worker_is_here() const { return options_.only_worker_is_here; }
 
-  // A sound device of the same name and arch, of another uuid, that a connected worker has, if possible one
-  // that has not this device too; none.
+  // Returns a sound device of the same name and arch and another uuid that a connected worker has, if
+  // possible a worker without `device`; none if there is no such device.
   std::optional<v1::DeviceDescription> AnotherDevice(const v1::DeviceDescription& device) const;
 
   // ---- For operators and the service ----
@@ -147,53 +147,65 @@ class Dispatcher {
   // Stops the tasks of the job that no other unfinished job wants, and tells their holders. Does not change
   // the job.
   absl::Status CancelJob(const std::string& job);
-  // It has no device any more; nothing about the job need be kept in mind.
+  // Forgets the job, which has no device any more.
   void JobEnded(const std::string& job);
-  // By name.
+  // Returns the workers, ordered by name.
   std::vector<v1::Worker> Workers() const;
-  // Not stopped.
   bool running() const { return !stopped(); }
   // The worker finishes what it has and gets no more, until it comes back as a new process. NOT_FOUND.
   absl::StatusOr<v1::Worker> Drain(const std::string& name);
 
  private:
-  // What has become of the work of specs[index], DONE or FAILED.
+  // `task` is the work of specs[index], now DONE or FAILED.
   using TaskEnded = std::function<absl::Status(int index, const TaskRecord& task, bool reused)>;
   // Queues the specs and calls ended for each once it has ended; specs of one key end together.
   absl::Status RunTasks(const std::string& job, const std::vector<TaskSpec>& specs,
                         const CancellationToken& token, const TaskEnded& ended);
-  // Names of devices that there are or were, also under earlier processes of the server, to which workers
-  // have not come back yet.
+  // Returns the names of devices that there are or were, also under earlier processes of the server; their
+  // workers may not have come back yet.
   std::set<std::string> KnownKinds(v1::Target target) const;
-  // What a task that is waited for needs of a worker.
+  // A task that is waited for needs this of a worker.
   struct Need {
     std::string task;
     TaskKind kind = TaskKind::kBuild;
     TaskRequirements requirements;
   };
-  // Those that no worker has: a worker that takes nothing new finishes what it has.
+  struct TaskWait;
+  // Cancels the tasks of a job; where that fails the log says so.
+  void CancelTasks(const std::string& job);
+  // Tells whoever listens that the job waits for no worker any more, if it was told that it does.
+  void WaitsNoLonger(TaskWait* wait);
+  // Takes the ends of those of the tasks that have ended; an error ends RunTasks.
+  absl::Status TakeEnded(const std::vector<std::string>& keys, TaskWait* wait);
+  // Ends the wait where no worker will run what is queued, and tells once that it waits; an error ends
+  // RunTasks.
+  absl::Status CheckWorkers(TaskWait* wait);
+  // Returns the tasks that no worker has: a worker that takes nothing new finishes what it has.
   absl::StatusOr<std::map<std::string, Need>> Queued(const std::map<std::string, Need>& waiting) const;
-  // The device that a queued timing of the job is bound to, if that is lost and another of its kind is there.
+  // Returns the device that a queued timing of the job is bound to, if it is lost and another of its kind is
+  // there.
   std::optional<v1::DeviceDescription> LostDevice(const std::map<std::string, Need>& queued) const;
   bool SomeoneCanRun(const std::map<std::string, Need>& waiting) const;
-  // There are builds among them that nobody can do, and the only worker that there will be has come.
+  // Returns whether there are builds in `queued`, which no worker can do, and the only worker that there will
+  // be has come.
   bool NoCompilerWillCome(const std::map<std::string, Need>& queued) const;
-  // The only worker that there will be has come, without such a device.
+  // Returns whether the only worker that there will be has come without such a device.
   bool NoDeviceWillCome(v1::Target target, const std::string& arch, const std::string& nearest_arch,
                         const std::string& kind) const;
-  // Whether a device is called so ("": any is).
+  // Returns a function that tells whether a device is called `kind` ("": any is).
   std::function<bool(const v1::DeviceDescription&)> OfKind(v1::Target target, const std::string& kind) const;
-  // Those that ChooseDevice may give.
+  // Returns the devices that ChooseDevice may give.
   std::vector<v1::DeviceDescription> Devices(v1::Target target, const std::string& arch,
                                              const std::string& nearest_arch, const std::string& kind) const;
   absl::Status NoDevice(v1::Target target, const std::string& arch, const std::string& nearest_arch,
                         const std::string& kind) const;
-  // Which of these, all of one kind, the job gets ("": somebody who only looks); it has it from now on.
-  // mutex_ is held.
+  // Returns the device that the job gets of these, which are all of one kind; the job has it from now on.
+  // Job "" is that of a caller that only looks. mutex_ is held.
   v1::DeviceDescription LeastUsed(const std::vector<v1::DeviceDescription>& devices, const std::string& job,
                                   const std::string& user);
   bool stopped() const;
-  // The server was restarted so lately, and left jobs unfinished, that workers may not have come back yet.
+  // Returns whether workers may not have come back yet to a server that left jobs unfinished when it was
+  // restarted lately.
   bool WorkersMayReturn() const { return clock_.Now() < workers_may_return_until_; }
   void ArmExpiryTimer();
 
@@ -212,9 +224,9 @@ class Dispatcher {
   mutable std::mutex mutex_;
   bool stopped_ = false;                    // guarded by mutex_
   boost::asio::steady_timer expiry_timer_;  // guarded by mutex_
-  DeviceJobs device_jobs_;                  // until they end; guarded by mutex_
-  std::map<std::string, std::set<std::string>>
-      lost_devices_;  // by job: are not chosen again; guarded by mutex_
+  DeviceJobs device_jobs_;                  // until the jobs end; guarded by mutex_
+  // Devices by job, which gets none of them again; guarded by mutex_.
+  std::map<std::string, std::set<std::string>> lost_devices_;
 };
 
 }  // namespace fusion

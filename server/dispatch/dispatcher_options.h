@@ -13,15 +13,15 @@ struct DispatcherOptions {
   // A worker whose connection broke, and that does not call again within this, is lost without waiting for
   // the end of its leases.
   std::chrono::milliseconds broken_grace{5000};
-  // Longest time that a call of an idle worker is held.
+  // A call of an idle worker is held no longer than this.
   std::chrono::milliseconds longest_wait{10000};
-  // A worker silent for so long counts as disconnected. Longer than longest_wait; not longer than a lease, or
-  // a task that its device has not taken yet waits longer than one that it holds.
+  // A worker silent for so long counts as disconnected. It must be longer than longest_wait, and not longer
+  // than a lease, or a task that its device has not taken yet waits longer than one that it holds.
   std::chrono::milliseconds connected_for{15000};
   // After a restart of the server, no lease ends earlier than this, and where it left jobs unfinished nobody
   // gives up waiting for a worker or a device.
   std::chrono::milliseconds restart_grace{30000};
-  // How often leases are looked through: a task waits so much longer than its lease at most.
+  // Leases are looked through once in this time: a task waits so much longer than its lease at most.
   std::chrono::milliseconds expiry_period{250};
   // A device that its worker has taken out for so long counts as lost. The worker tries it again after 5 s,
   // and then ever later.
@@ -29,9 +29,9 @@ struct DispatcherOptions {
   // Build and Time give up when no connected worker could run their tasks for so long, or as long as the
   // job's own queue_limit says.
   std::chrono::milliseconds no_worker_patience{300000};
-  // There is one worker, in this process: once it has come nobody waits for a device that it does not have.
+  // True: the one worker is in this process, and once it has come no job waits for a device that it lacks.
   bool only_worker_is_here = false;
-  // What earlier processes have queued is handed out at once; otherwise when a job asks for it again.
+  // True: tasks that earlier processes queued are handed out at once; false: when a job asks for them again.
   bool resume_tasks = true;
 };
 

@@ -6,7 +6,7 @@ namespace fusion {
 namespace {
 
 constexpr double kFirstGuessSeconds = 1;
-// Of the last task in the mean of its kind.
+// Weight of the last task in the mean of its kind.
 constexpr double kNewest = 0.05;
 
 }  // namespace

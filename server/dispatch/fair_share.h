@@ -1,4 +1,4 @@
-// What each user has had of the farm, so that all get the same, however much they ask for.
+// Counts what each user has had of the farm, so that all get the same, however much they ask for.
 //
 // Start-time fair queueing (Goyal, Vin and Cheng, 1996) with tasks as packets: a user's next task begins, in
 // virtual time, when his last one was done or at the virtual time of the farm, whichever is later; so nobody
@@ -15,7 +15,7 @@ namespace fusion {
 // Not thread safe. Forgets everything when the server ends: all begin anew as equals.
 class FairShare {
  public:
-  // Seconds of the farm, in virtual time. Whoever has the least comes next.
+  // Returns seconds of the farm, in virtual time. The user who has the least comes next.
   double Served(const std::string& user) const;
 
   // The user, who had nothing waiting, has something now.
@@ -24,15 +24,15 @@ class FairShare {
   double Charge(const std::string& user, TaskKind kind);
   // The task has ended: charges what it took instead.
   void Correct(const std::string& user, TaskKind kind, double charged, double seconds);
-  // The same of a user who has nothing waiting, were he to ask now.
+  // Returns what Served would be if the user, who has nothing waiting, asked now.
   double ServedIfHeAsks(const std::string& user) const;
   // The user, who has nothing waiting, has kept others from the farm for so long without a task of his.
   void Add(const std::string& user, double seconds);
-  // What tasks of the kind took lately.
+  // Returns the seconds that tasks of the kind took lately.
   double UsualSeconds(TaskKind kind) const;
-  // The charge is taken back: the task was not handed out.
+  // Takes the charge back: the task was not handed out.
   void Refund(const std::string& user, double charged);
-  // Nobody knows the user any more: he has nothing that waits or runs, and is no better off than anybody.
+  // Forgets the user, who has nothing waiting, if he has had no more than a new user is taken to have had.
   void Forget(const std::string& user);
 
  private:

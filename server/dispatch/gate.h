@@ -26,7 +26,7 @@ class Gate {
     const bool entered_;
   };
 
-  // No new passes; waits until all are given back. Must not be called by a holder of a pass.
+  // Gives no new passes and waits until all are given back. Must not be called by a holder of a pass.
   void Close() {
     std::unique_lock<std::mutex> lock(mutex_);
     closed_ = true;

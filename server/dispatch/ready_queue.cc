@@ -8,10 +8,10 @@
 namespace fusion {
 namespace {
 
-// Of what a timing usually takes: how long a lane is kept for the one that may follow.
+// A lane is kept for this part of the time of a usual timing, for the one that may follow.
 constexpr double kKept = 0.25;
 
-// The lane that a task of the kind needs.
+// Returns the lane that a task of the kind needs.
 std::string LaneOf(TaskKind kind, const std::string& device_uuid) {
   return kind == TaskKind::kTime ? device_uuid : "";
 }

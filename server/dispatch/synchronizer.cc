@@ -72,7 +72,7 @@ void Synchronizer::Synchronize(v1::SynchronizeRequest request, LongPolls::Done d
   bool holds_tasks = false;
   for (const v1::TaskReport& report : request.tasks()) holds_tasks = holds_tasks || IsHeld(report);
   auto wait = std::chrono::milliseconds(0);
-  // What was accepted is told at once.
+  // The worker is told at once what was accepted.
   if (response.accepted_size() == 0 && request.wait_seconds() > 0) {
     const std::chrono::milliseconds longest = holds_tasks ? options_.contact : options_.longest_wait;
     wait = request.wait_seconds() * 1000 < static_cast<double>(longest.count())

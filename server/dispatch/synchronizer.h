@@ -28,7 +28,7 @@ class Synchronizer {
   void Wake(const std::string& worker) { polls_.Wake(worker); }
   // There may be tasks: as many idle workers as could do those that wait are answered.
   void WakeForTasks();
-  // The same for all workers, whoever they are, while anything waits.
+  // Answers all workers, whatever they can do, if any task waits.
   void WakeAllForTasks();
   void Close() { polls_.Close(); }
 
@@ -37,7 +37,8 @@ class Synchronizer {
   // response.
   void Accept(const v1::SynchronizeRequest& request, WorkerRegistry::Contact contact,
               v1::SynchronizeResponse& response);
-  // What there is to tell the worker now: tasks to stop, assignments. True: something it has not been told.
+  // Adds what there is to tell the worker now: tasks to stop, assignments. Returns whether any of it is new
+  // to the worker.
   bool Look(const v1::SynchronizeRequest& request, v1::SynchronizeResponse& response);
   void RememberDevices(const v1::SynchronizeRequest& request);
 

@@ -15,13 +15,13 @@ namespace fusion {
 
 namespace {
 
-// Beyond the deadline of a build, for fetching and storing what belongs to it.
+// Time beyond the deadline of a build, for fetching and storing what belongs to it.
 constexpr std::chrono::seconds kBuildSlack{60};
-// What workers allow a build that says no deadline (worker/build/builder.h).
+// Workers allow this to a build that says no deadline (worker/build/builder.h).
 constexpr double kDefaultBuildDeadlineSeconds = 120;
 // A timing that is not done after this long is not going to be.
 constexpr std::chrono::hours kLongestTiming{1};
-// Queued in one change of the store, which others wait for.
+// At most so many tasks are queued in one change of the store, for which others wait.
 constexpr size_t kSpecsOfChange = 64;
 
 }  // namespace
@@ -173,14 +173,14 @@ absl::StatusOr<std::vector<v1::Assignment>> TaskQueue::Claim(const v1::Synchroni
     }
     assignments.push_back(*std::move(assignment));
   }
-  // Cancelled in between.
+  // These tasks were cancelled in between.
   for (const std::string& id : ids)
     if (!claimed.contains(id)) ready_.Released(id);
   return assignments;
 }
 
 void TaskQueue::LeaveHolder(const TaskRecord& task) {
-  // What a worker failed at, or took with it, is not charged to the user.
+  // A task that a worker failed at, or took with it, is not charged to the user.
   ready_.Released(task.id);
   book_.Ended(task.worker, task.id, task.fence);
   if (task.state == TaskState::kQueued && IsWanted(task)) ready_.Add(ReadyTaskOf(task));
@@ -195,11 +195,11 @@ absl::Status TaskQueue::Renew(const v1::SynchronizeRequest& request) {
       listed.emplace(report.task(), report.fence());
   }
   if (listed.empty()) return absl::OkStatus();
-  // Neither others' tasks nor thousands that nobody knows are written about.
+  // The store writes neither tasks of other workers nor thousands that are unknown.
   std::vector<TaskHold> holds;
   for (const ClaimedTask& task : HeldBy(request))
     if (listed.contains({task.id, task.fence})) holds.push_back(TaskHold{task.id, task.fence});
-  // Those that are lost are told by the answer to this call, which looks at them again.
+  // The answer to this call tells the worker of lost tasks: it looks at them again.
   return store_.RenewLeases(holds, clock_.Now(), lease_).status();
 }
 
@@ -211,7 +211,7 @@ bool TaskQueue::IsWanted(const TaskRecord& task) const {
 
 bool TaskQueue::AnnounceLost(const std::vector<TaskRecord>& lost) {
   for (const TaskRecord& task : lost) {
-    // Of what nobody here has asked for nobody here needs to know.
+    // A task that no job of this process has asked for is worth no warning.
     spdlog::log(IsWanted(task) ? spdlog::level::warn : spdlog::level::debug, "{}: worker {} was lost, {}",
                 task.id, task.worker, task.state == TaskState::kFailed ? "given up" : "queued again");
     LeaveHolder(task);
@@ -222,7 +222,7 @@ bool TaskQueue::AnnounceLost(const std::vector<TaskRecord>& lost) {
 absl::StatusOr<bool> TaskQueue::ExpireLeases(std::set<std::string>* lost_workers) {
   const Timestamp now = clock_.Now();
   FUSION_ASSIGN_OR_RETURN(std::vector<TaskRecord> lost, store_.ExpireLeases(now));
-  // One that is there, but took too long over a task, is not lost.
+  // A worker that is there, but took too long over a task, is not lost.
   for (const TaskRecord& task : lost)
     if (task.hold_until == Timestamp() || now <= task.hold_until) lost_workers->insert(task.worker);
   return AnnounceLost(lost);
@@ -263,7 +263,7 @@ absl::StatusOr<std::vector<std::string>> TaskQueue::CancelJob(const std::string&
   FUSION_ASSIGN_OR_RETURN(std::vector<TaskRecord> cancelled, store_.CancelJobTasks(job, clock_.Now()));
   std::vector<std::string> holders;
   for (const TaskRecord& task : cancelled) {
-    // As it was before.
+    // This is the state before it was cancelled.
     if (task.state == TaskState::kRunning) {
       holders.push_back(task.worker);
       book_.Ended(task.worker, task.id, task.fence);

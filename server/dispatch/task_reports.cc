@@ -1,4 +1,4 @@
-// What workers say of the tasks that they hold, as TaskQueue takes it.
+// Implements how TaskQueue takes reports of workers on the tasks that they hold.
 #include <spdlog/spdlog.h>
 
 #include <cmath>

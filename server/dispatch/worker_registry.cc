@@ -27,7 +27,7 @@ v1::SynchronizeRequest OfferOf(const v1::SynchronizeRequest& request) {
   return offer;
 }
 
-// Why the device is taken out; "": it is sound.
+// Returns why the device is taken out; "": it is sound.
 std::string ProblemOf(const v1::SynchronizeRequest& offer, const v1::DeviceDescription& device) {
   for (const v1::DeviceProblem& problem : offer.problems())
     if (problem.device_uuid() == device.uuid())
@@ -35,7 +35,7 @@ std::string ProblemOf(const v1::SynchronizeRequest& offer, const v1::DeviceDescr
   return "";
 }
 
-// How long the device had been out when the worker said so; none: it is sound.
+// Returns how long the device had been out when the worker said so; none: it is sound.
 std::optional<std::chrono::duration<double>> OutFor(const v1::SynchronizeRequest& offer,
                                                     const v1::DeviceDescription& device) {
   for (const v1::DeviceProblem& problem : offer.problems())

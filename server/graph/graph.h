@@ -43,17 +43,17 @@ struct Value {
   bool is_input = false;
   bool is_output = false;
   std::optional<double> literal;  // scalars written in place
-  std::optional<Extent>
-      leading_dimension;   // of a matrix: entries from one row to the next in memory; absent: its columns
-  v1::InputValues values;  // of an input: what is asked of its values in measurements, if anything
+  // Entries from one row of a matrix to the next in memory; absent: its columns.
+  std::optional<Extent> leading_dimension;
+  v1::InputValues values;  // what is asked of an input's values in measurements, if anything
   SourcePosition position;
 };
 
-// Entries that a value takes in memory: those of its type, and what lies between the rows of a matrix with a
-// leading dimension.
+// Returns the entries that a value takes in memory: those of its type, and what lies between the rows of a
+// matrix with a leading dimension.
 int64_t StorageEntries(const Value& value, const SizeValues& sizes);
 int64_t StorageBytes(const Value& value, const SizeValues& sizes);
-// As declared in a .fuse file: "matrix[m,n,ld=lda]".
+// Returns the type as declared in a .fuse file: "matrix[m,n,ld=lda]".
 std::string DeclaredType(const Value& value);
 
 // One dimension of a node's index space, bound to a size.
@@ -111,7 +111,7 @@ class Graph {
   const Value& value(ValueId id) const { return values_[id.value]; }
   int node_count() const { return static_cast<int>(nodes_.size()); }
 
-  // Nodes that read the result of `id` / whose result `id` reads; each once, ascending.
+  // Nodes that read the result of `id`, and nodes whose result `id` reads; each once, ascending.
   const std::vector<NodeId>& successors(NodeId id) const { return successors_[id.value]; }
   const std::vector<NodeId>& predecessors(NodeId id) const { return predecessors_[id.value]; }
 
@@ -130,8 +130,9 @@ class Graph {
   std::vector<std::vector<NodeId>> predecessors_;
 };
 
-// Content hash of a graph: structure, types, functions with their routines; not the names of variables, not
-// positions, not the values of sizes, nor what is asked of the values of inputs. "sha256:<16 hex digits>".
+// Returns the content hash of a graph: structure, types, functions with their routines; not the names of
+// variables, not positions, not the values of sizes, nor what is asked of the values of inputs. "sha256:<16
+// hex digits>".
 std::string GraphHash(const Graph& graph);
 
 }  // namespace fusion

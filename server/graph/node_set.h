@@ -42,7 +42,7 @@ class NodeSet {
       if (word) return false;
     return true;
   }
-  // Ascending.
+  // Returns the members in ascending order.
   std::vector<int> Members() const {
     std::vector<int> members;
     for (size_t i = 0; i < words_.size(); ++i)

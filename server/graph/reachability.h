@@ -8,9 +8,9 @@
 
 namespace fusion {
 
-// Which nodes can be reached from which by at least one edge: a node does not reach itself. Immutable after
-// construction, so any thread may call. Memory: nodes^2 / 8 bytes, so for up to about 50,000 nodes; larger
-// graphs must not build it.
+// Knows which nodes can be reached from which by at least one edge: a node does not reach itself. Immutable
+// after construction, so any thread may call. Memory: nodes^2 / 8 bytes, so for up to about 50,000 nodes;
+// larger graphs must not build it.
 class Reachability {
  public:
   explicit Reachability(const Graph& graph);
@@ -19,7 +19,7 @@ class Reachability {
   const NodeSet& descendants(int node) const { return descendants_[node]; }
   const NodeSet& ancestors(int node) const { return ancestors_[node]; }
 
-  // No path leaves the set and comes back (Fousek 2010, section 4.3.1).
+  // Returns whether no path leaves the set and comes back (Fousek 2010, section 4.3.1).
   bool IsConvex(const NodeSet& nodes) const;
 
  private:

@@ -1,5 +1,5 @@
-// Who may come in: every call over TLS passes here before its message is read (tls_server_credentials.h), and
-// every call passes again in the adapter, which needs to know who calls.
+// The gate says who may come in: every call over TLS passes here before its message is read
+// (tls_server_credentials.h), and every call passes again in the adapter, which needs to know who calls.
 #pragma once
 
 #include <functional>
@@ -21,11 +21,11 @@
 
 namespace fusion {
 
-// What a caller shows.
+// A caller shows these credentials.
 struct ShownCredentials {
-  bool tls = false;           // it came over TLS
+  bool tls = false;           // the call came over TLS
   std::string certificate;    // PEM; TLS has checked who signed it. Empty: none
-  std::string authorization;  // of the metadata: "Bearer fus_..."; empty: none
+  std::string authorization;  // from the metadata: "Bearer fus_..."; empty: none
   std::string peer;           // "ipv4:10.0.0.7:51234"; empty: not known
   std::string refusal;        // why none of it counts; empty: it does
 };
@@ -43,35 +43,35 @@ struct AccessOptions {
   RateLimit worker_requests{1000, 2000};
   RateLimit admin_requests{200, 400};
   int watched_jobs = 64;           // streams of one principal at a time
-  int tuning_programs = 1024;      // of one principal that tune at a time
+  int tuning_programs = 1024;      // programs of one principal that tune at a time
   std::function<Timestamp()> now;  // null: the system's clock
 };
 
-// Thread safe. Reads no disk but the file of revoked certificates. The arguments outlive it.
+// Thread safe. Reads no disk but the file of revoked certificates. The arguments outlive the gate.
 class AccessGate {
  public:
   AccessGate(TokenRegistry& tokens, RevokedCertificates& revoked, AuditLog& audit, AccessOptions options);
 
-  // Who it is. A token that is shown decides, and must be good; else the certificate. Unauthenticated: it is
-  // neither, or expired or revoked since the connection was made. Over a listener without TLS, and in the
-  // server's own process, everybody is the operator; a token shown there counts, but not if it came from
-  // another machine in clear text.
+  // Returns who calls. A token that is shown decides, and must be good; else the certificate decides.
+  // Unauthenticated: the caller shows neither, or what it shows is expired or was revoked since the
+  // connection was made. Over a listener without TLS, and in the server's own process, everybody is the
+  // operator; a token shown there counts, but not if it came from another machine in clear text.
   absl::StatusOr<Principal> Authenticate(const ShownCredentials& shown);
 
   // Puts the caller that a proxy names in the place of the proxy, if the connection showed the certificate of
-  // the proxy that is believed. Whoever else names a caller is refused when it calls.
+  // the proxy that is believed. Any other connection that names a caller is refused when it calls.
   ShownCredentials Believe(ShownCredentials of_connection, const ForwardedCaller& forwarded);
 
-  // Authenticate, and whether he may call the method at all. Refusals are recorded. Open methods: nobody is
-  // asked, and the principal has no meaning.
+  // Does what Authenticate does, and checks that the caller may call the method at all. Refusals are
+  // recorded. For open methods nobody is asked, and the principal has no meaning.
   absl::StatusOr<Principal> CheckAtDoor(const ShownCredentials& shown, std::string_view method);
-  // The same, and whether the message is of a size that the method takes, and the principal's rate permits
-  // it: ResourceExhausted with google.rpc.RetryInfo. The operator has no limits.
+  // Does what CheckAtDoor does, and checks that the message is of a size that the method takes, and that the
+  // principal's rate permits it: ResourceExhausted with google.rpc.RetryInfo. The operator has no limits.
   absl::StatusOr<Principal> Admit(const ShownCredentials& shown, std::string_view method,
                                   size_t request_bytes);
-  // For as long as the result lives one more stream of the principal. ResourceExhausted.
+  // Admits one more stream of the principal, for as long as the result lives. ResourceExhausted.
   absl::StatusOr<std::shared_ptr<void>> AdmitStream(const Principal& principal);
-  // The same for a program that tunes: there are many, and they stay.
+  // Does what AdmitStream does, for a program that tunes: there are many, and they stay.
   absl::StatusOr<std::shared_ptr<void>> AdmitProgram(const Principal& principal);
 
   // Records the end of a call that the table says is audited, and of any that was refused (PermissionDenied,

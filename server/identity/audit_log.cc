@@ -17,7 +17,7 @@ constexpr std::chrono::milliseconds kRetry{200};
 
 void Cut(std::string* text) {
   if (text->size() > kMaximumTextBytes) text->resize(kMaximumTextBytes);
-  // What callers send is shown on terminals.
+  // Texts that callers send are shown on terminals.
   for (char& letter : *text)
     if (static_cast<unsigned char>(letter) < ' ' || static_cast<unsigned char>(letter) > '~') letter = '?';
 }

@@ -1,5 +1,5 @@
-// What was changed, and what was refused, in the store: written by a thread of its own, so that no call waits
-// for it.
+// The log of what was changed, and what was refused, in the store. A thread of its own writes it, so that no
+// call waits for it.
 #pragma once
 
 #include <chrono>
@@ -26,12 +26,13 @@ struct AuditOptions {
 class AuditLog {
  public:
   AuditLog(IdentityStore& store, AuditOptions options);
-  // Writes what waits.
+  // Writes the entries that wait.
   ~AuditLog();
 
   // Entries whose outcome is not OK are recorded at a limited rate; when some were left out, an entry says
   // how many. Long texts are cut. Returns at once. An entry is on the disk some milliseconds later; a server
-  // that is killed before loses it. While the store takes none, as on a full disk, as many as may wait do.
+  // that is killed before loses it. While the store takes no entries, as on a full disk, as many as may wait
+  // do.
   void Record(AuditRecord entry);
   // Returns when everything recorded before is in the store, or could not be stored at the last try.
   void Flush();

@@ -1,4 +1,4 @@
-// What a client certificate says: X.509 in PEM.
+// Reads what a client certificate says: X.509 in PEM.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 namespace fusion {
 
 struct CertificateIdentity {
-  std::optional<Principal> principal;  // nobody: it is a proxy's
+  std::optional<Principal> principal;  // none: the certificate is a proxy's
   std::string proxy;                   // the name of a proxy, which passes on calls of others; "": it is none
   std::string fingerprint;             // SHA-256 of the certificate in DER, 64 hex digits
   Timestamp not_before{};
@@ -20,8 +20,8 @@ struct CertificateIdentity {
 
 // Reads the first certificate of `pem`. Role and name are those of its one subject alternative name of the
 // form URI:fusion://user/NAME, fusion://worker/NAME or fusion://admin/NAME, or it is a proxy's:
-// fusion://proxy/NAME. Does not ask who signed it: TLS has done that. Unauthenticated: it cannot be read, or
-// names no role or more than one. Thread safe.
+// fusion://proxy/NAME. The call does not ask who signed it: TLS has done that. Unauthenticated: the
+// certificate cannot be read, or names no role or more than one. Thread safe.
 absl::StatusOr<CertificateIdentity> ReadCertificateIdentity(const std::string& pem);
 
 }  // namespace fusion

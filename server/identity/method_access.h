@@ -1,4 +1,4 @@
-// Which role may call which method: the one table of it.
+// This is the one table of which role may call which method.
 #pragma once
 
 #include <cstddef>
@@ -16,19 +16,19 @@ struct MethodAccess {
   bool open;                     // to everybody, without any credential
   bool audited;                  // changes something that a person answers for
   size_t maximum_request_bytes;  // of one message
-  Scope scope;                   // that a token which is limited must have
+  Scope scope;                   // a token that is limited must have it
 };
 
-// The rows, by method. Static storage.
+// Returns the rows, by method, in static storage.
 const std::vector<MethodAccess>& MethodAccessTable();
-// Null: the method is in no row, and nobody but the operator may call it.
+// Returns null when the method is in no row: then nobody but the operator may call it.
 const MethodAccess* FindMethodAccess(std::string_view method);
 
-// Whether there is a method of the scope that the role may call.
+// Returns whether there is a method of the scope that the role may call.
 bool HasMethods(Role role, Scope scope);
 
-// PermissionDenied, with the roles that may, or the scope that the caller's token lacks. The operator may
-// call everything, what is not in the table too.
+// PermissionDenied names the roles that may call the method, or the scope that the caller's token lacks. The
+// operator may call everything, what is not in the table too.
 absl::Status CheckMayCall(const Principal& principal, std::string_view method);
 
 }  // namespace fusion

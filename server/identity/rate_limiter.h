@@ -1,4 +1,4 @@
-// How often somebody may do something.
+// Limits how often somebody may do something.
 #pragma once
 
 #include <chrono>
@@ -14,7 +14,7 @@ struct RateLimit {
   double burst = 0;  // at once, after a rest
 };
 
-// A bucket for each key, which fills at `per_second` up to `burst`. Thread safe.
+// Each key has a bucket, which fills at `per_second` up to `burst`. Thread safe.
 class RateLimiter {
  public:
   using Time = std::chrono::steady_clock::time_point;
@@ -28,7 +28,7 @@ class RateLimiter {
     Time filled{};
     double seconds_to_fill = 0;
   };
-  // A key that is full again needs no bucket.
+  // Forgets the keys that are full again: they need no bucket.
   void ForgetFull(Time now);
 
   std::mutex mutex_;
@@ -36,12 +36,12 @@ class RateLimiter {
   size_t forget_above_ = 1024;             // guarded by mutex_
 };
 
-// How many of something each key has at a time. Thread safe.
+// Limits how many of something each key has at a time. Thread safe.
 class ConcurrencyLimiter {
  public:
   ConcurrencyLimiter() : counts_(std::make_shared<Counts>()) {}
-  // One of the key's, until the ticket is destroyed, which may be after the limiter. Null: it has `most`
-  // already.
+  // Gives one to the key, until the ticket is destroyed, which may be after the limiter. Null: the key has
+  // `most` already.
   std::shared_ptr<void> Enter(const std::string& key, int most);
 
  private:

@@ -1,4 +1,4 @@
-// What the caller of a gRPC call shows.
+// Collects what the caller of a gRPC call shows.
 #pragma once
 
 #include <grpcpp/server_context.h>
@@ -14,7 +14,7 @@ namespace fusion {
 // The headers of one call that say who calls.
 class ShownHeaders {
  public:
-  // Takes a header of the call; most are none of these and are ignored.
+  // Takes a header of the call; most headers are none of these and are ignored.
   void Add(std::string_view name, std::string_view value);
   // Adds what the headers say to what the connection showed.
   ShownCredentials Complete(ShownCredentials of_connection, AccessGate& gate) const;

@@ -13,7 +13,8 @@
 namespace fusion {
 
 // The server asks its callers for a certificate and checks it where there is one; a caller without may still
-// show a token. New files count for new connections. The gate outlives the server. Errors as LoadTlsMaterial.
+// show a token. New files count for new connections. The gate outlives the server. Errors are those of
+// LoadTlsMaterial.
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeTlsServerCredentials(const TlsFiles& files,
                                                                                   AccessGate& gate);
 

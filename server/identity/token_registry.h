@@ -30,17 +30,17 @@ class TokenRegistry {
   absl::Status Load();
 
   // `lifetime` 0: for ever. The token is stored when this returns. InvalidArgument: the name or the lifetime
-  // is none, or a scope has nothing that the role may do.
+  // is not valid, or a scope has nothing that the role may do.
   absl::StatusOr<CreatedToken> Create(const std::string& principal, Role role,
                                       std::chrono::duration<double> lifetime, Timestamp now,
                                       const Scopes& scopes = {});
-  // From the return on the token opens nothing. Harmless when repeated. NotFound.
+  // The token opens nothing once this returns. Harmless when repeated. NotFound.
   absl::StatusOr<TokenRecord> Revoke(const std::string& id, Timestamp now);
-  // Oldest first.
+  // Returns all tokens, oldest first.
   absl::StatusOr<std::vector<TokenRecord>> List() { return store_.Tokens(); }
 
-  // Whose token this text is. Reads no disk. Unauthenticated: nobody's, or it is expired or revoked; that is
-  // told only to who knows the secret.
+  // Returns whose token this text is. Reads no disk. Unauthenticated: it is nobody's, or it is expired or
+  // revoked; that is told only to a caller that knows the secret.
   absl::StatusOr<Principal> Verify(std::string_view text, Timestamp now);
 
  private:

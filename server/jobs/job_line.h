@@ -9,39 +9,39 @@
 
 namespace fusion {
 
-// The next job is one of the user who has the fewest running; among such users, of the one who was served
-// longest ago; of his jobs the one of the highest priority, of these the oldest. So a user with a thousand
-// jobs delays the others by one each. When all places are taken a few more are kept for users who have fewer
-// running than their share of the places, which all who have jobs have alike; one who has none running has
-// fewer. Not thread safe.
+// The next job belongs to the user who has the fewest running; among such users, to the one who was served
+// longest ago; among his jobs it is the one of the highest priority, among these the oldest. So a user with a
+// thousand jobs delays the others by one each. When all places are taken a few more are kept for users who
+// have fewer running than their share of the places, which is the same for all users with jobs; a user who
+// has none running has fewer. Not thread safe.
 class JobLine {
  public:
   JobLine(int places, int kept_places) : places_(places), kept_places_(kept_places) {}
 
   // Names are unique among the jobs that are here. The job waits.
   void Add(const std::string& job, const std::string& user, int priority);
-  // It will not be taken. False: it is not waiting.
+  // The job will not be taken. Returns false if it is not waiting.
   bool Remove(const std::string& job);
-  // The next job that can have a place, which it has until Ended; none: none waits, or none can.
+  // Returns the next job that can have a place, which it has until Ended; none: no job waits, or none can.
   std::optional<std::string> Take();
 
   // A running job leaves its place until TakeBack: it has to wait for something else.
   void Rest(const std::string& job);
-  // That has come: the job is given the next place, before all that wait, though not before users who have
-  // less than their share where one is kept for them.
+  // The job need not wait any more: it is given the next place, before all jobs that wait, though not before
+  // users who have less than their share where a place is kept for them.
   void Return(const std::string& job);
-  // Of a job that returns: whether it has a place again.
+  // Returns whether a job that returns has a place again.
   bool TakeBack(const std::string& job);
-  // The same of one that ends at once: it has one even where none is free.
+  // A job that returns and ends at once has a place again even where none is free.
   void TakeBackAnyway(const std::string& job);
 
-  // Whatever it did.
+  // The job has ended, whether it ran, rested or returned.
   void Ended(const std::string& job);
 
-  int size() const { return static_cast<int>(waiting_.size() + begun_.size()); }  // that are here
+  int size() const { return static_cast<int>(waiting_.size() + begun_.size()); }  // jobs that are here
   int size(const std::string& user) const;
-  int running() const { return running_; }                                    // that have places
-  int resting() const { return static_cast<int>(begun_.size()) - running_; }  // and that have left them
+  int running() const { return running_; }                                    // jobs that have places
+  int resting() const { return static_cast<int>(begun_.size()) - running_; }  // jobs that have left them
 
  private:
   using Order = std::pair<int, int64_t>;  // -priority, order of coming
@@ -59,7 +59,7 @@ class JobLine {
   bool IsFull() const { return running_ - static_cast<int>(on_kept_.size()) >= places_; }
   bool HasKept() const { return static_cast<int>(on_kept_.size()) < kept_places_; }
   bool IsBelowShare(const User& user) const;
-  User* Next();  // whose turn it is; null: nobody waits
+  User* Next();  // returns the user whose turn it is; null: nobody waits
   void Run(Begun& begun);
   void LeavePlace(const std::string& job, Begun& begun);
   // Jobs on places that are kept count as on others as soon as these are free.

@@ -1,4 +1,4 @@
-// Stored records as protocol messages.
+// Makes protocol messages of stored records.
 #pragma once
 
 #include "db/store/records.h"
@@ -8,7 +8,7 @@
 namespace fusion {
 
 v1::Job ToMessage(const JobRecord& record);
-// With sequence and time filled in.
+// Fills in sequence and time, too.
 v1::JobEvent ToMessage(const EventRecord& record);
 google::protobuf::Timestamp ToMessage(Timestamp time);
 

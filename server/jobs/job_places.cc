@@ -1,4 +1,4 @@
-// Of JobRunner: which jobs have a place, and leave it while they wait for something else.
+// Implements how JobRunner gives jobs places, which they leave while they wait for something else.
 #include <boost/asio/post.hpp>
 #include <mutex>
 #include <optional>

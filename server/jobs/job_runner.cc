@@ -27,15 +27,15 @@ namespace fusion {
 namespace {
 
 constexpr std::chrono::seconds kRetryDelay{5};
-// That a job loses before it fails.
+// A job fails when it loses so many devices.
 constexpr int kMostDevices = 8;
-// Beyond `places`, for users who have fewer jobs running than their share.
+// Returns the places beyond `places`, for users who have fewer jobs running than their share.
 int KeptPlaces(int places) { return std::max(1, places / 4); }
 
 std::map<std::string, int64_t> SizesOf(const v1::GraphSummary& graph) {
   return {graph.size_values().begin(), graph.size_values().end()};
 }
-// What decides the result of a request, beside its graph and sizes.
+// Returns the fields that decide the result of a request, beside its graph and sizes.
 v1::SubmitRequest OptionsOf(v1::SubmitRequest request) {
   const int64_t fusions = request.limits().fusions();  // a limit of the search, not of time
   for (const char* field : {"request_id", "source", "target", "time_limit_seconds", "priority", "limits"})
@@ -177,7 +177,7 @@ void JobRunner::Start(const JobRecord& record) {
   active_[record.id] = active;
 
   if (const double seconds = request.time_limit_seconds(); seconds > 0) {
-    // What it has waited and run in the processes of the server so far counts, not what the clock says: that
+    // The time that the job has waited and run in processes of the server counts, not the clock's: the clock
     // may have been set, and while no server was there the job could do nothing.
     const std::chrono::duration<double> used = active->used_before;
     active->time_limit.expires_after(std::chrono::duration_cast<std::chrono::steady_clock::duration>(
@@ -386,7 +386,7 @@ absl::Status JobRunner::StoreResult(const std::string& job, const absl::StatusOr
   return absl::IsNotFound(stored) ? absl::OkStatus() : stored;
 }
 
-// What it asked for and does not want any more: after a restart a job plans with what was learned meanwhile.
+// A job may leave tasks that it asked for: after a restart it plans with what was learned meanwhile.
 bool JobRunner::CancelTasks(const std::string& job) {
   const absl::Status cancelled = dispatcher_.CancelJob(job);
   if (!cancelled.ok())

@@ -25,20 +25,21 @@
 
 namespace fusion {
 
-// As many as processors, and at least 8: a job waits for workers most of the time, so fewer would leave
-// devices idle. A place costs a thread, and while it is taken the memory of a search (BENCHMARKS.md).
+// Returns the number of processors, and at least 8: a job waits for workers most of the time, so fewer would
+// leave devices idle. A place costs a thread, and while it is taken the memory of a search (BENCHMARKS.md).
 int DefaultJobPlaces();
 
 struct JobRunnerOptions {
-  // Jobs that run at once, but for those that wait for a device or their turn. Beyond these a quarter as many
-  // places, and at least one, are kept for users who have fewer running than their share of these, so that
-  // nobody waits for a job of somebody who came with many.
+  // Jobs that run at once, but for jobs that wait for a device or their turn. Beyond these a quarter as many
+  // places, and at least one, are kept for users who have fewer running than their share of `threads`, so
+  // that nobody waits for a job of a user who came with many.
   int threads = DefaultJobPlaces();
-  int most_jobs = 10000;  // that wait or run, of all users
+  int most_jobs = 10000;  // jobs of all users that wait or run
   int most_jobs_of_user = 1000;
-  // Between notes of how much of their time limits jobs have used: so much more a job may have after a crash.
+  // Time between notes of how much of their time limits jobs have used: a job may get so much more after a
+  // crash.
   std::chrono::milliseconds time_used_period{2000};
-  // Between tries to store what could not be stored when a job ended, as on a full disk.
+  // Time between tries to store what could not be stored when a job ended, as on a full disk.
   std::chrono::milliseconds store_again_period{1000};
   std::string dump_directory;  // see PipelineContext
   std::function<absl::StatusOr<v1::JobResult>(const v1::SubmitRequest&, const PipelineContext&)> pipeline =
@@ -56,18 +57,18 @@ class JobRunner {
 
   // Stores a job of the user for a request, then starts it. A request_id of his that is known gives the job
   // that it made. The request must be valid already; `graph` describes it. ResourceExhausted, with a
-  // google.rpc.RetryInfo: too many jobs are unfinished. traceparent (W3C): of the request; the job's log
+  // google.rpc.RetryInfo: too many jobs are unfinished. `traceparent` (W3C) is the request's; the job's log
   // lines carry its trace id.
   absl::StatusOr<JobRecord> Submit(const v1::SubmitRequest& request, const v1::GraphSummary& graph,
                                    const std::string& user = "", const std::string& traceparent = "");
   // Starts the job if it is unfinished and not running here. NotFound: no such job.
   absl::Status EnsureRunning(const std::string& job);
-  // EnsureRunning for every unfinished job.
+  // Calls EnsureRunning for every unfinished job.
   absl::Status ResumeAll();
   // The job is CANCELLED at once; its tasks are stopped. A job that has ended stays as it is.
   absl::StatusOr<JobRecord> Cancel(const std::string& job);
-  // What the job waits for, for people: a worker, as no connected one can do it, and when it fails; or that
-  // the store takes its end. "": it does not wait.
+  // Tells people what the job waits for: a worker, as no connected one can do it, and when it fails; or the
+  // store to take its end. "": it does not wait.
   std::string WaitsFor(const std::string& job);
   // Stops the dispatcher, interrupts running pipelines and waits for them. Unfinished jobs and their tasks
   // stay so in the store. Not from several threads at once.
@@ -79,47 +80,47 @@ class JobRunner {
     explicit Active(boost::asio::thread_pool& pool) : time_limit(pool) {}
     CancellationToken cancellation;
     boost::asio::steady_timer time_limit;
-    // Constant: whether it has a time limit, and what of it was used when it was started here.
+    // Constant: whether the job has a time limit, and the time of it used before the job was started here.
     bool limited = false;
     std::chrono::microseconds used_before{0};
     std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
-    bool timed_out = false;     // guarded by JobRunner::mutex_, as what follows
-    std::string waits_for;      // what, for people; "": nothing
+    bool timed_out = false;     // guarded by JobRunner::mutex_, like all below
+    std::string waits_for;      // a text for people; "": nothing
     bool told_waiting = false;  // an event has said that it waits
     std::chrono::steady_clock::time_point waits_until;
   };
 
   void Start(const JobRecord& record);
-  // Whether there is room for another job of the user.
+  // Returns OK when there is room for another job of the user.
   absl::Status CheckRoom(const std::string& user);
   // Runs the job that is next.
   void RunNext();
   void Run(const std::string& job, const std::shared_ptr<Active>& active);
   absl::StatusOr<v1::JobResult> RunPipeline(const std::string& job, Active& active);
-  // Jobs that wait for a device without keeping others from their places. Each has a thread, with its memory.
+  // At most so many jobs wait for a device without a place. Each has a thread, with its memory.
   static constexpr int kMostWaiting = 8;
   // The job leaves its place to others while it waits for something else. See
   // PipelineContext::waits_for_device.
   void LeavePlace(const std::string& job);
-  // To whoever waits for one: there may be more.
+  // Wakes jobs that wait for a place: there may be more.
   void OfferPlaces();
-  // Blocks until it has a place again, or is cancelled.
+  // Blocks until the job has a place again, or is cancelled.
   void ReturnToPlace(const std::string& job, const Active& active);
   // Notes how much of their time limits the jobs of this process have used; again after a period.
   void KeepTimesUsed();
   void PutTimesUsed();
-  // True the first time that the job waits for something: people are told once.
+  // Returns true the first time that the job waits for something: people are told once.
   bool SetWaitsFor(const std::string& job, const std::string& what, std::chrono::milliseconds left);
-  // Its time limit means nothing any more.
+  // The job's time limit means nothing any more.
   void StopTimer(std::shared_ptr<Active> active);
   void OnTimeLimit(const std::string& job, const std::shared_ptr<Active>& active, double seconds);
   // Stores how the job ended and cancels the tasks that it left. What cannot be done now is tried again until
-  // it is (KeepStoring); the job's entry in active_ is to be kept then: false.
+  // it is (KeepStoring); it returns false then, and the job's entry in active_ is to be kept.
   bool Finish(const std::string& job, absl::StatusOr<v1::JobResult> result);
-  // The end, or at least that it could not be stored. OK too where there is nothing to store any more.
+  // Stores the end, or at least that it could not be stored. OK too where nothing is left to store.
   absl::Status StoreResult(const std::string& job, const absl::StatusOr<v1::JobResult>& result);
   absl::Status StoreEnd(const std::string& job, JobUpdate update);
-  // Of a job that has ended.
+  // Cancels the tasks of a job that has ended. False: it has to be tried again.
   bool CancelTasks(const std::string& job);
   // Tries again, from time to time, as long as there are ends that are not stored or tasks to cancel.
   void KeepStoring();
@@ -139,14 +140,14 @@ class JobRunner {
   std::map<std::string, std::shared_ptr<Active>> active_;  // guarded by mutex_
   JobLine line_;                                           // guarded by mutex_; the jobs of active_
   std::condition_variable place_;                          // one may be free
-  // Jobs that have ended, and how; none: that is stored, and their tasks are to be cancelled. Guarded by
+  // Jobs that have ended, and how; none: the end is stored, and their tasks are to be cancelled. Guarded by
   // mutex_.
   std::map<std::string, std::optional<absl::StatusOr<v1::JobResult>>> left_to_store_;
-  std::string why_not_stored_;  // guarded by mutex_; the last of these
+  std::string why_not_stored_;  // guarded by mutex_; the last reason
 
   boost::asio::thread_pool timers_{1};
   boost::asio::steady_timer times_used_{timers_};   // used by the thread of timers_ alone, once it is armed
-  boost::asio::steady_timer store_again_{timers_};  // used by the thread of timers_ alone, as the next
+  boost::asio::steady_timer store_again_{timers_};  // used by the thread of timers_ alone, like the next
   bool stores_again_ = false;                       // the timer is set
   boost::asio::thread_pool pool_;
 };

@@ -199,7 +199,7 @@ class Timeline {
     std::stable_sort(sorted.begin(), sorted.end(), [](const Span* a, const Span* b) {
       return std::tie(a->begin, a->end) < std::tie(b->begin, b->end);
     });
-    // Of a group: when its busy lanes end, and which are free.
+    // The lanes of a group: when the busy ones end, and which are free.
     struct Lanes {
       std::set<std::pair<Timestamp, int>> busy;
       std::set<int> free;

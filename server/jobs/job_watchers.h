@@ -1,4 +1,4 @@
-// Who wants to know when a job has a new event.
+// Wakes callers that wait for new events of a job.
 #pragma once
 
 #include <functional>

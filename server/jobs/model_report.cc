@@ -85,8 +85,8 @@ bool Matches(const v1::ReportModelRequest& request, const PredictedGraph& graph)
 struct Predictions {
   std::vector<std::string> jobs;  // of each graph
   std::vector<PredictedGraph> graphs;
-  // Of the jobs read that are not among them.
-  std::set<std::string> others;  // "NVIDIA H200 (cold)": those that do not match
+  // These fields are of the jobs read that are left out.
+  std::set<std::string> others;  // "NVIDIA H200 (cold)": of jobs that do not match
   int unreadable = 0;
 };
 
@@ -191,7 +191,7 @@ absl::StatusOr<v1::ReportModelResponse> ReportModel(const v1::ReportModelRequest
   FUSION_ASSIGN_OR_RETURN(Predictions predictions, ReadPredictions(request, store, caller, cancellation));
   if (predictions.graphs.empty()) return NothingFound(request, predictions);
 
-  // What it would refuse was left out above.
+  // Predictions that it would refuse were left out above.
   absl::StatusOr<Accuracy> accuracy = AssessPredictions(predictions.graphs);
   if (!accuracy.ok()) return absl::InternalError(accuracy.status().message());
   v1::ReportModelResponse response;

@@ -1,4 +1,4 @@
-// How well the predictions of finished jobs agree with what was measured: the answer to `model report`.
+// Tells how well the predictions of finished jobs agree with measured times: the answer to `model report`.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -11,13 +11,13 @@ namespace fusion {
 
 inline constexpr int kDefaultReportedJobs = 1000;
 inline constexpr int kMaximumReportedJobs = 10000;
-// Of more jobs the newest are plotted: a plot names no more.
+// At most so many jobs, the newest, are plotted: a plot names no more.
 inline constexpr int kPlottedJobs = 28;
 
 // Reads jobs of the caller (an admin: of all) that SUCCEEDED, newest first, until request.jobs of them match.
-// Of a job count the candidates that are OK and whose predicted and measured times are finite and above 0; a
-// job without any is left out, and so is one whose stored result cannot be read (a warning in the log says
-// which). Jobs from before there was a choice of times are COLD. InvalidArgument: jobs or cache out of range.
+// Only candidates count that are OK and whose predicted and measured times are finite and above 0; a job
+// without any is left out, and so is a job whose stored result cannot be read (a warning in the log names
+// it). Jobs from before there was a choice of times are COLD. InvalidArgument: jobs or cache out of range.
 // NotFound: no job matches; the message says what there is. Cancelled. Errors of the store. Thread safe.
 absl::StatusOr<v1::ReportModelResponse> ReportModel(const v1::ReportModelRequest& request, JobStore& store,
                                                     const Principal& caller,

@@ -1,4 +1,4 @@
-// What lowering a fusion implementation gives: kernels in IR, and how to launch them.
+// Lowering a fusion implementation gives this: kernels in IR, and how to launch them.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct KernelArgument {
   ValueId value;
   std::string size;
   int index = 0;
-  std::string c_type;  // of the kernel parameter
+  std::string c_type;  // type of the kernel parameter
   std::string name;
   bool is_output = false;  // kPointer: the kernel writes it
 };
@@ -37,16 +37,16 @@ struct GridRule {
   int64_t items_per_block = 1;
   int blocks_per_multiprocessor = 1;
   int groups_per_block = 1;
-  int cluster_blocks = 1;  // more than one: what is said above of blocks holds for clusters of so many
-  // More than zero: so many blocks for each `part_entries` of `parts` (at least one such part), which come
-  // next to each other and are one group.
+  int cluster_blocks = 1;  // if more than one, the rule above counts clusters of so many blocks
+  // If more than zero, the rule above counts groups of blocks next to each other: one block for each
+  // `part_entries` of `parts` (at least one such part).
   int64_t part_entries = 0;
   Extent parts{.constant = 1};
 };
 int64_t ExtentValue(const Extent& extent, const SizeValues& sizes);
 inline constexpr int64_t kMaxGridBlocks = 2147483647;  // CUDA's limit of gridDim.x
 int64_t GridBlocks(const GridRule& rule, const SizeValues& sizes, int multiprocessors);
-// Groups of lanes of such a grid.
+// Returns the number of groups of lanes in such a grid.
 int64_t GridGroups(const GridRule& rule, const SizeValues& sizes, int multiprocessors);
 
 // bytes = fixed + per_entry * extent (if any).
@@ -55,25 +55,24 @@ struct SharedRule {
   int64_t bytes_per_entry = 0;
   Extent extent{.constant = 0};
 };
-int64_t SharedBytes(const std::vector<SharedRule>& rules, const SizeValues& sizes);  // the largest
+int64_t SharedBytes(const std::vector<SharedRule>& rules, const SizeValues& sizes);  // returns the largest
 
 // Partial results between the kernels of one fusion: bytes = entry_bytes * groups of `launch` * extent, or,
-// where all groups add to the same entries, without the groups; those of rows are one for each part of the
-// columns.
+// where all groups add to the same entries, without the groups; rows have one for each part of the columns.
 struct WorkspaceSlot {
   std::string name;
   int entry_bytes = 4;
   int launch = 0;
   Extent extent{.constant = 1};
   bool per_group = true;
-  bool per_part =
-      false;  // then for each part that the launch's grid has (GridRule::part_entries), not each group
+  // There is one for each part that the launch's grid has (GridRule::part_entries), not for each group.
+  bool per_part = false;
 };
 int64_t WorkspaceBytes(const WorkspaceSlot& slot, const std::vector<GridRule>& grids, const SizeValues& sizes,
                        int multiprocessors);
 
-// When all lanes of a kernel have whole, aligned vectors: what the host must find before it may launch the
-// kernel that has no guards. Every condition must hold.
+// The host must find that all of these conditions hold before it may launch the kernel that has no guards:
+// all lanes have whole, aligned vectors then.
 struct WholeCondition {
   struct OfSize {
     enum class Kind { kEquals, kAtLeast, kMultiple };  // kMultiple: and above zero
@@ -84,7 +83,7 @@ struct WholeCondition {
   };
   std::vector<OfSize> sizes;
   std::vector<ValueId> aligned;  // their addresses are multiples of 16
-  bool exact = true;             // else, where a size fails, some blocks or sections may do without guards
+  bool exact = true;             // if false, some blocks or sections may do without guards where a size fails
 };
 
 struct KernelLaunch {
@@ -92,7 +91,7 @@ struct KernelLaunch {
   std::vector<KernelArgument> arguments;  // in the order of kernel.parameters
   GridRule grid;
   std::vector<SharedRule> shared;  // one for each section; the largest counts
-  // If the launch chooses between two kernels (kernel_versions.h).
+  // This is set if the launch chooses between two kernels (kernel_versions.h).
   std::optional<WholeCondition> whole;
 };
 
@@ -101,14 +100,14 @@ struct KernelLaunch {
 struct FusionCode {
   std::vector<KernelLaunch> launches;
   std::vector<WorkspaceSlot> workspace;
-  std::vector<const ElementaryFunction*> functions;  // whose routines it uses, by name
+  std::vector<const ElementaryFunction*> functions;  // the code uses their routines; sorted by name
   // Largest values of extents that the code was specialised for.
   struct ExtentLimit {
     Extent extent;
     int64_t limit = 0;
   };
   std::vector<ExtentLimit> limits;
-  int64_t kept_bytes = 0;  // of rows that a sweep leaves in shared memory for the next
+  int64_t kept_bytes = 0;  // bytes of rows that a sweep leaves in shared memory for the next
 };
 
 struct LoweringOptions {

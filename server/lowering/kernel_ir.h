@@ -1,4 +1,4 @@
-// Kernel IR: what a fusion implementation is lowered to before it is printed as CUDA C++ or host C++.
+// A fusion implementation is lowered to kernel IR before it is printed as CUDA C++ or host C++.
 //
 // A kernel is a tree of statements that a *group* of lanes executes together (a block of threads, a warp, or
 // a cluster of blocks, where `shared` is the memory of the lane's own block: fu_block_shared). Lane phases
@@ -8,8 +8,8 @@
 // to the next become arrays over lanes.
 //
 // A kernel has one section, or several with a barrier of the whole grid between them (a cooperative launch):
-// what blocks wrote to device memory in one section, all read in the next. Shared memory of a block survives;
-// of variables those of the kernel.
+// what blocks wrote to device memory in one section, all read in the next. A block's shared memory survives
+// the barrier, and so do the variables of the kernel, but not those of a section.
 //
 // Text is C++ common to both. Names of lane variables are written with a dollar, "$acc += x;", because the
 // host must index them. Always in scope: lane, lanes (int); block, grid, group, groups (fu_index); shared,
@@ -41,8 +41,8 @@ struct Statement {
     kText,       // `text`, executed by every lane alike: uniform
     kLoop,       // `text` is the header "for (...)"; uniform trip count
     kIf,         // `text` is a uniform condition
-    kVersions,   // `body` twice: where the uniform condition `text` holds with the constant `target` true,
-                 // else with it false; or one of the two (`version`)
+    kVersions,   // `body` twice: with the constant `target` true where the uniform condition `text` holds,
+                 // with it false elsewhere; or one of the two (`version`)
     kLanePhase,  // `lines` for each lane; with `items`: for lanes below it, or (strided) for each item
     kLeader,     // `lines` by one lane of the group
     kReduce,  // `target` = monoid over the lanes' `source`; every lane gets it; arrays of `count` entries, if
@@ -55,10 +55,10 @@ struct Statement {
   std::vector<std::string> lines;
   std::string items;     // kLanePhase: number of active lanes or items; empty: all lanes
   bool strided = false;  // kLanePhase: items may exceed lanes; the index is called `item`
-  bool collective =
-      false;  // kLanePhase: lanes cooperate on one copy (fu_tile_in); the host runs it once, as lane 0
-  // kVersions: kHolds where whoever launches the kernel sees to it that the condition holds; the kernel traps
-  // if it does not. kIf: kHolds and kFails where it stands in that version of the versions around it alone
+  // kLanePhase: lanes cooperate on one copy (fu_tile_in); the host runs the copy once, as lane 0.
+  bool collective = false;
+  // kVersions: kHolds where the launching code ensures that the condition holds; the kernel traps if it does
+  // not. kIf: kHolds and kFails where the statement stands in that version alone of the versions around it
   // (IfVersion).
   enum class Version { kBoth, kHolds, kFails };
   Version version = Version::kBoth;
@@ -71,10 +71,10 @@ struct Statement {
 };
 
 Statement Text(std::string text);
-std::vector<Statement> Texts(std::vector<std::string> lines);  // one each; indented, as those of phases are
+std::vector<Statement> Texts(std::vector<std::string> lines);  // one a line, indented as in phases
 Statement Loop(std::string header, std::vector<Statement> body);
 Statement If(std::string condition, std::vector<Statement> body);
-// In versions that are known at launch: where their `constant` has the value.
+// In versions that are known at launch, `body` stands only in the one whose `constant` has the value.
 Statement IfVersion(const std::string& constant, bool value, std::vector<Statement> body);
 Statement Versions(std::string condition, std::string constant, std::vector<Statement> body,
                    bool known_at_launch = false);
@@ -111,19 +111,19 @@ struct Kernel {
   std::string shared_bytes;  // expression over size parameters, for the host
   int64_t kept_bytes = 0;    // the first bytes of shared memory, called `kept`; `shared` begins behind them
   std::vector<Zeroed> zeroed;
-  // Variables of each lane that live from one section to the next, of a block whose threads are one group. No
-  // initial values.
+  // Variables of each lane that live from one section to the next. The threads of the block are one group
+  // then. The variables have no initial values.
   std::vector<LaneVariable> lane_variables;
   std::vector<Section> sections;
   // Loops stay as they are (CUDA): the kernel shall be built fast, not run fast.
   bool rolled = false;
 
-  // Whether blocks wait for each other.
+  // Returns whether blocks wait for each other.
   bool cooperative() const { return sections.size() > 1 || !zeroed.empty(); }
   bool has_shared_memory() const { return uses_shared || kept_bytes > 0; }
 };
 
-// As text, for --dump-dir and golden tests.
+// Returns the kernel as text, for --dump-dir and golden tests.
 std::string ToString(const Kernel& kernel);
 
 }  // namespace fusion::ir

@@ -17,11 +17,11 @@ inline constexpr int kPartTerms = 16;
 // sizeof(fu_long<fu_sum<float>>), on hosts and GPUs.
 inline constexpr int kLongSumBytes = 8;
 
-// Whether the reduction is a sum in f32.
+// Returns whether the reduction is a sum in f32.
 bool IsLongSum(const LoweringContext& context, const Node& node);
-// "fu_long<fu_sum<float>>"
+// Returns "fu_long<fu_sum<float>>".
 std::string LongSumType(const LoweringContext& context, const Node& node);
-// How many steps of a loop that adds so many terms to an accumulator in each fill it.
+// Returns how many steps of a loop fill an accumulator to which each step adds so many terms.
 int StepsOfPart(int terms_per_step);
 // Gives the sum of the accumulator to the long sum, and begins the accumulator again.
 std::vector<std::string> AddPart(const LoweringContext& context, const Node& node,

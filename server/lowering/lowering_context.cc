@@ -66,8 +66,8 @@ std::string LoweringContext::Pointer(ValueId value) {
   for (const KernelArgument& argument : arguments_)
     if (argument.name == name) return name;
   const bool written = ProducedHere(value);
-  // What an earlier kernel wrote must not be called restricted: CUDA would take it for constant and load it
-  // before the kernel has waited for that one (fu_launch_begin).
+  // A pointer to what an earlier kernel wrote must not be restricted: CUDA would take that for constant and
+  // load it before the kernel has waited for the earlier one (fu_launch_begin).
   const bool restricted = written || graph.value(value).is_input;
   arguments_.push_back({.kind = KernelArgument::Kind::kPointer,
                         .value = value,

@@ -15,7 +15,7 @@ namespace fusion {
 
 // A skeleton says this of its loop before it lowers it.
 struct LoopSettings {
-  int threads = 128;     // of a block
+  int threads = 128;     // per block
   int vector_width = 1;  // entries of one load or store
   L2Use l2;
   bool atomic = false;  // sums over the grid are added up in device memory
@@ -26,22 +26,22 @@ class LoweringContext {
  public:
   LoweringContext(const Graph& graph, const FusionImplementation& implementation,
                   const LoweringOptions& options);
-  // For a sweep of the cooperative fusion `whole`. `first_workspace`: number of the first workspace slot. The
-  // sweep's finish has as many threads as the sweep itself.
+  // Serves a sweep of the cooperative fusion `whole`. `first_workspace`: number of the first workspace slot.
+  // The sweep's finish has as many threads as the sweep itself.
   LoweringContext(const FusionImplementation& whole, const Graph& graph, const FusionImplementation& sweep,
                   const LoweringOptions& options, int first_workspace);
 
   const Graph& graph;
   const FusionImplementation& implementation;
   const LoweringOptions& options;
-  const NodeSet& kernel_nodes;  // of all sweeps
+  const NodeSet& kernel_nodes;  // the nodes of all sweeps
   LoopSettings loop;
 
   std::string CType(ValueId value) const;  // "float" / "double"
   int TypeBytes(ValueId value) const;
   std::string CType(const Node& node) const { return CType(node.result); }
-  // What the identifiers of a value end with, after a prefix and "_": its name, or where a routine ends like
-  // that (e_map), one that is like it.
+  // Returns what the identifiers of a value end with, after a prefix and "_": its name, or a similar one
+  // where a routine ends like its name (e_map).
   std::string Name(ValueId value) const;
   bool InFusion(NodeId node) const { return implementation.fusion.nodes.Contains(node.value); }
   bool ProducedHere(ValueId value) const;
@@ -53,14 +53,14 @@ class LoweringContext {
   std::string Sizes(const std::vector<Extent>& extents);  // product
   std::string Workspace(int slot, const std::string& c_type);
   std::string Groups(int launch);
-  // The text of a scalar that exists before the kernel starts: literal, by-value parameter, or load. `c_type`
-  // casts.
+  // Returns the text of a scalar that exists before the kernel starts: literal, by-value parameter, or
+  // load. `c_type` casts.
   std::string ScalarInput(ValueId value, const std::string& c_type);
 
-  // The text of a scalar that this kernel has computed, or that exists before.
+  // Returns the text of a scalar that this kernel has computed, or that exists before.
   std::string Scalar(ValueId value, const std::string& c_type);
 
-  // "fu_load<4>", or with what the L2 cache is asked to do with the value or with what is written.
+  // Return "fu_load<4>", or a name with what the L2 cache is asked to do with the value or what is written.
   std::string LoadName(ValueId value) const;
   std::string StoreName() const;
 
@@ -90,12 +90,12 @@ class LoweringContext {
 void LowerScalars(LoweringContext& context, const std::vector<NodeId>& nodes,
                   std::vector<ir::Statement>* body);
 
-// The term of a reduction and its finish, given the text of each operand.
+// Return the text of a reduction's term and of its finish, given the text of each operand.
 std::string ReductionTerm(LoweringContext& context, const Node& node,
                           const std::vector<std::string>& operands);
 std::string ReductionFinish(LoweringContext& context, const Node& node, const std::string& accumulated,
                             const std::vector<std::string>& operands);
-// Product of the extents of the reduction dimensions, as text.
+// Returns the product of the extents of the reduction dimensions, as text.
 std::string ReductionExtent(LoweringContext& context, const Node& node);
 
 // A result that is complete only when the whole grid is done. Each group leaves its part in the workspace,
@@ -109,34 +109,34 @@ struct GridReduction {
   int workspace_slot = 0;
   bool complete() const { return in_place; }  // when the grid is done
 };
-// The text of a group's part `part`, as it is added to what the reduction's entry `index` begins as ("" of a
-// scalar).
+// Returns the text of a group's part `part`, as it is added to what the reduction's entry `index` ("" of a
+// scalar) begins as.
 std::string AddedPart(LoweringContext& context, const GridReduction& reduction, const std::string& part,
                       const std::string& index);
 // Takes a workspace slot in *code where one is needed. `columns`: entries, if per column.
 GridReduction PlaceGridReduction(LoweringContext& context, const Node& node, bool per_column,
                                  const Extent& columns, FusionCode* code);
-// The same for a reduction over the columns, of which blocks have parts (RowPanelParameters::tile_rows): the
-// parts of a row lie next to each other.
+// Does the same for a reduction over the columns, of which blocks have parts (RowPanelParameters::tile_rows):
+// the parts of a row lie next to each other.
 GridReduction PlaceRowReduction(LoweringContext& context, const Node& node, const Extent& rows,
                                 FusionCode* code);
-// How many parts of so many columns there are, at least one; `columns`: text of the extent.
+// Returns, as text, how many parts so many columns have, at least one; `columns`: text of the extent.
 std::string ColumnParts(const std::string& columns, int64_t part_columns);
-// Pointer to the slot or the result; as a parameter of the kernel being built.
+// Returns the pointer to the slot or the result, as a parameter of the kernel being built.
 std::string GridReductionTarget(LoweringContext& context, const GridReduction& reduction);
-// The statement by which one lane of a group leaves the group's part of a scalar.
+// Returns the statement by which one lane of a group leaves the group's part of a scalar.
 std::string GroupPart(LoweringContext& context, const GridReduction& reduction, const std::string& part);
-// What the kernel must set before it adds, for the atomic ones among them.
+// Returns the entries that the kernel must set before it adds, for the atomic reductions among these.
 std::vector<ir::Zeroed> ZerosFor(LoweringContext& context, const std::vector<GridReduction>& reductions,
                                  const Extent& columns);
-// Whether anything remains to be done after the grid.
+// Returns whether anything remains to be done after the grid.
 bool NeedsFinish(const std::vector<GridReduction>& reductions, const std::vector<NodeId>& nodes);
 
 // The kernel that combines the partial results of launch 0, finishes them and computes the nodes of the
 // finish phase. `early_scalars`: scalars of the fusion that were at hand before the reductions; computed
 // again where they are needed.
 //
-// `rows`: what blocks that had parts of the columns leave to be done for each row, and of the columns.
+// `rows`: blocks that had parts of the columns leave this to be done for each row, and of the columns.
 struct RowFinish {
   Extent rows{.constant = 0};
   int64_t part_columns = 0;

@@ -31,7 +31,7 @@ std::vector<double> QueueBounds() {
 
 }  // namespace
 
-// What is looked up at each collection. Used by one thread at a time.
+// Reads the state of the farm at each collection. Used by one thread at a time.
 class ServerMetrics::FarmCollector {
  public:
   FarmCollector(Metrics& registry, Store& store, const Dispatcher& dispatcher,

@@ -1,4 +1,4 @@
-// What a server counts, under the names that dashboards know.
+// Counts what happens in a server, under the names that dashboards know.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@
 
 namespace fusion {
 
-// Thread safe. What happens in a job is counted where it happens, by the members; what happens to tasks is
-// read from the store, where every claim and its end is noted, so that the figures are those of what is
-// stored and the queue knows nothing of them.
+// Thread safe. Events of a job are counted where they happen, by the members; events of tasks are read from
+// the store, where every claim and its end is noted, so that the figures agree with what is stored and the
+// queue knows nothing of them.
 class ServerMetrics {
  public:
   ServerMetrics();
@@ -27,12 +27,12 @@ class ServerMetrics {
   MetricFamily<Gauge>& build_cache_bytes;
   MetricFamily<Counter>& build_cache_evictions;
   MetricFamily<Counter>& build_cache_evicted_bytes;
-  MetricFamily<Histogram>& build_seconds;  // {outcome}; of builds that workers did, as they say
+  MetricFamily<Histogram>& build_seconds;  // {outcome}; builds by workers, as they report them
   MetricFamily<Histogram>& stage_seconds;  // {stage}
   MetricFamily<Histogram>& rpc_seconds;    // {method,code}
   MetricFamily<Counter>& refused_measurements;
 
-  // From now on collections also tell of tasks, workers, devices and the store; attempts of before are not
+  // From now on collections also tell of tasks, workers, devices and the store; earlier attempts are not
   // counted. Both must outlive collections. Call once.
   absl::Status Watch(Store& store, const Dispatcher& dispatcher);
 

@@ -10,7 +10,7 @@ namespace {
 // The least share of the bandwidth ever assumed.
 constexpr double kLeastShare = 0.02;
 
-// What parts of the work take that overlap badly: with `overlap` 1 all after each other, with more less.
+// Returns the time of parts of the work that overlap badly: their sum where `overlap` is 1, less above.
 double Together(std::initializer_list<double> parts, double overlap) {
   double sum = 0;
   for (double part : parts) sum += std::pow(part, overlap);

@@ -17,12 +17,12 @@ namespace fusion {
 // The routines of a kernel take so long for all of its tiles, by their tables (Fousek 2010, equation 4.4).
 struct RoutineSeconds {
   double memory = 0;      // loads and stores, while as many blocks as fit are at them
-  double compute = 0;     // likewise
+  double compute = 0;     // computation, likewise
   double alone = 0;       // all one after the other, with a single block on each multiprocessor
   bool extended = false;  // see RoutineTime
 };
 
-// What a kernel does and needs, at the sizes of the submission.
+// The work and the needs of a kernel, at the sizes of the submission.
 struct KernelTraits {
   double bytes_read = 0;
   double bytes_written = 0;
@@ -34,16 +34,17 @@ struct KernelTraits {
   int registers = 32;          // per thread, estimated
   int64_t shared_bytes = 0;    // per block
   double cache_bytes = 0;      // read from the L2 cache, beside what comes from device memory through it
-  double scattered_bytes = 0;  // written to it by stores of single entries, up to 32 for each
+  double scattered_bytes = 0;  // written to the L2 cache by stores of single entries, up to 32 for each
   double bytes_in_flight_per_block = 0;  // loads that the block has under way at once
-  // Of loads that wait for each other or go entry by entry; overlaps badly with the memory's own time.
+  // The time of loads that wait for each other or go entry by entry; overlaps badly with the memory's own.
   double latency_seconds = 0;
   double access_efficiency = 1;  // share of the bytes moved that is asked for (strided accesses fetch more)
-  double barrier_seconds = 0;    // of all blocks waiting for each other or for code, not overlapped
-  // Of blocks in each of their turns, for their loads and between phases; overlaps badly with the rest.
+  double barrier_seconds = 0;    // time that all blocks wait for each other or for code, not overlapped
+  // The time that blocks wait in each of their turns, for their loads and between phases; it overlaps badly
+  // with the rest.
   double waiting_seconds = 0;
   bool phases_apart = false;  // barriers between phases keep a block from loading while it computes
-  // How well instructions are issued while others wait for memory: 1 not at all, larger better; 0: entirely.
+  // The overlap of instructions with others that wait for memory: 1: none; larger: better; 0: entire.
   double issue_overlap = 0;
   double compute_efficiency = 1;           // share of the peak that the routine reaches when alone
   std::optional<RoutineSeconds> routines;  // where they were measured, in the place of bytes and operations
@@ -59,7 +60,7 @@ int ResidentBlocks(const DeviceDescription& device, int threads, int registers, 
 class CostModel {
  public:
   // `warm_bytes`: all data of the submission, where they are in the caches before a kernel runs, as far as
-  // they fit; 0: they are not. `memory`: of measured kernels; null: nothing is remembered.
+  // they fit; 0: they are not. `memory`: remembers measured kernels; null: nothing is remembered.
   explicit CostModel(DeviceDescription device, double warm_bytes = 0, Residual residual = {},
                      RoutineTables routines = {}, std::shared_ptr<const KernelMemory> memory = nullptr)
       : target_(&TargetOf(device.target())),
@@ -71,30 +72,31 @@ class CostModel {
         residual_(std::move(residual)),
         routines_(std::make_shared<const RoutineTables>(std::move(routines))),
         memory_(std::move(memory)) {}
-  // Without corrections.
+  // Returns the estimate without corrections.
   RunTimeEstimate Estimate(const KernelTraits& traits) const;
-  // What no kernel that moves so many bytes is predicted to be faster than, seconds, without corrections: the
-  // best rate that is ever assumed, and a launch.
+  // Returns the seconds that no kernel that moves so many bytes is predicted to undercut, without
+  // corrections: the best rate that is ever assumed, and a launch.
   double LeastSeconds(double bytes) const;
-  // What moving so many bytes takes at least, seconds, whatever was learned: at the rate of copies, as fast
-  // as any was, or that of the caches, where they may hold them.
+  // Returns the seconds that moving so many bytes takes at least, whatever was learned: at the rate of
+  // copies, as fast as any was, or that of the caches, where they may hold them.
   double FloorSeconds(double bytes) const;
-  // What a cover takes beside its kernels, seconds: where nothing is in the caches, the first accesses.
+  // Returns the seconds that a cover takes beside its kernels: where nothing is in the caches, the first
+  // accesses.
   double StartSeconds() const;
-  // Applies what was learned from measurements to the estimate of a kernel with these features; once. None is
-  // faster than the floor of its bytes then.
-  // `variant`: its name in `measured`, what is known of its family.
+  // Applies what was learned from measurements to the estimate of a kernel with these features; it must be
+  // called once. No estimate is faster than the floor of its bytes then. `measured`: what is known of the
+  // kernel's family; `variant`: the kernel's name in it.
   void Correct(const ResidualFeatures& features, RunTimeEstimate* estimate) const;
   void Correct(const FamilyTimes& measured, const std::string& variant, const ResidualFeatures& features,
                RunTimeEstimate* estimate) const;
-  // The same with other knowledge of what was measured.
+  // Returns this model with other knowledge of what was measured.
   CostModel Taught(Residual residual, std::shared_ptr<const KernelMemory> memory) const {
     CostModel model = *this;
     model.residual_ = std::move(residual);
     model.memory_ = std::move(memory);
     return model;
   }
-  // Whether kernels run back to back, and may find in the L2 cache what the run before left there.
+  // Returns whether kernels run back to back, and may find in the L2 cache what the run before left there.
   bool back_to_back() const { return !cold_; }
   double warm_bytes() const { return warm_bytes_; }  // of the constructor
   const Target& target() const { return *target_; }

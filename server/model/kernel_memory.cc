@@ -24,16 +24,16 @@ constexpr double kRefuted = 5;
 // at which of that exp(-1/2) is left; and what is left of it at other sizes. The first two foretell best, of
 // each fusion of 40 graphs on an H200, one half of its measured kernels from the other.
 constexpr double kSmoothShare = 0.95, kLength = 1.4, kOtherSizes = 0.1;
-// Of the errors that graphs have in common, the part that holds at all sizes. Little of either does: where
-// sizes are as unlike as those of our examples (16 to 64 times as large, or rows that are aligned and others
-// that are not), errors at one size foretell none at the other (docs/decisions/0008).
+// The share of the errors that graphs have in common that holds at all sizes. Little of these and of kernels'
+// own errors does: where sizes are as unlike as those of our examples (16 to 64 times as large, or rows that
+// are aligned and others that are not), errors at one size foretell none at the other (docs/decisions/0008).
 constexpr double kFamilyShare = 0.05;
 
 double Square(double x) { return x * x; }
 
-// Whether a time of this kernel alone shows that what was believed of it was not as sure as it was taken to
-// be: then it is taken as it is. What was measured alone before is not refuted: one of the two was measured
-// beside other work.
+// Returns whether a time of this kernel alone shows that what was believed of it was not as sure as it was
+// taken to be: then the time is taken as it is. A kernel that was measured alone before is not refuted: one
+// of the two was measured beside other work.
 bool Refutes(double measured_seconds, double noise, const KernelBelief& kernel) {
   const double error = std::abs(std::log(measured_seconds / kernel.seconds));
   return kernel.deviation > kKnownDeviation && noise <= kKnownDeviation && std::isfinite(error) &&
@@ -147,7 +147,7 @@ void LearnFromCover(double measured_seconds, double measured_deviation,
     *kernels.front() = {measured_seconds, noise};
     return;
   }
-  // What was measured alone is better known than a shared cover can tell.
+  // A kernel that was measured alone is better known than a shared cover can tell.
   const auto own_variance = [&](const KernelBelief& kernel, int count) {
     return shared && kernel.deviation < kSharedCoverDeviation
                ? 0

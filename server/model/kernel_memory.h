@@ -22,8 +22,8 @@ namespace fusion {
 // then forgotten.
 inline constexpr int kKernelTimeVersion = 4;
 
-// What a kernel is: `family` says what it computes but for sizes, `variant` how. Texts without names of
-// variables.
+// The identity of a kernel: `family` says what it computes but for sizes, `variant` says how. The texts have
+// no names of variables.
 struct KernelIdentity {
   std::string family;
   std::string sizes;
@@ -37,50 +37,51 @@ struct RememberedKernel {
   std::string variant;
   double seconds = 0;
   double deviation = 0;  // standard deviation of log(seconds)
-  // By the model, without corrections; 0: not by this version of it, so that its error is not known.
+  // The model's prediction, without corrections; 0: there is none of this version of the model, so that its
+  // error is not known.
   double predicted_seconds = 0;
   ResidualFeatures features{};
-  int64_t jobs = 0;            // that measured it; 0: not known
-  int64_t learned_micros = 0;  // since 1970, by the last of them; 0: not known
+  int64_t jobs = 0;            // number of jobs that measured it; 0: not known
+  int64_t learned_micros = 0;  // microseconds since 1970, of the last of them; 0: not known
 };
 
-// Where remembered kernels are found; thread safe.
+// Finds remembered kernels. Thread safe.
 class KernelMemory {
  public:
   virtual ~KernelMemory() = default;
-  // Those of the family, newest first; few enough to be compared with each other.
+  // Returns the kernels of the family, newest first; few enough to be compared with each other.
   virtual std::vector<RememberedKernel> Find(const std::string& family) const = 0;
   // Lists the families of which Find may give any, each once.
   virtual std::vector<std::string> Families() const = 0;
 };
 
-// What is known of one family at some sizes. Immutable; thread safe.
+// The knowledge of one family at some sizes. Immutable; thread safe.
 class FamilyTimes {
  public:
-  // Nothing is known.
+  // Makes one that knows nothing.
   FamilyTimes() = default;
-  // Of more than kMostRelatives kernels those of these sizes and the newest are used.
+  // Where there are more than kMostRelatives kernels, those of these sizes and the newest are used.
   FamilyTimes(std::vector<RememberedKernel> kernels, std::string sizes, const Residual& residual);
   bool empty() const { return kernels_.empty() && known_.empty(); }
 
   struct Answer {
-    double factor =
-        1;  // on the predicted time with the regression's correction, as far as nothing better is known
+    // The predicted time with the regression's correction is multiplied by this, unless `seconds` is known.
+    double factor = 1;
     std::optional<double> seconds;  // of this kernel itself, where it was measured: whatever the model says
-    int64_t jobs = 0, learned_micros = 0;  // then: as of RememberedKernel
+    int64_t jobs = 0, learned_micros = 0;  // with `seconds`: those of RememberedKernel
   };
-  // Of the kernel of this variant, these features, at the sizes of the constructor.
+  // Answers for the kernel of this variant and these features, at the sizes of the constructor.
   Answer Of(const std::string& variant, const ResidualFeatures& features) const;
-  // Standard deviation of log(measured / predicted) that is left then; costs as much as the number of
-  // relatives times Of.
+  // Returns the standard deviation of log(measured / predicted) that is left then; it costs as much as the
+  // number of relatives times Of.
   double DeviationOf(const std::string& variant, const ResidualFeatures& features) const;
 
  private:
   double Covariance(const RememberedKernel& a, const RememberedKernel& b) const;
 
   std::string sizes_;
-  std::vector<RememberedKernel> kernels_;          // whose errors are known
-  std::map<std::string, RememberedKernel> known_;  // at these sizes, by variant: whose times are known well
+  std::vector<RememberedKernel> kernels_;          // those whose errors are known
+  std::map<std::string, RememberedKernel> known_;  // at these sizes, by variant: those with well known times
   std::vector<double> weights_;  // of their errors: inverse of the covariances times the errors
   std::vector<double> factor_;   // Cholesky's, row by row
   double of_family_ = 0, of_sizes_ = 0, own_ = 0;  // variances
@@ -92,22 +93,22 @@ struct KernelBelief {
   double seconds = 0;
   double deviation = 0;  // of its logarithm
 };
-// Standard deviation of the logarithm of a kernel's time of which nothing was measured.
+// Standard deviation of the logarithm of the time of a kernel that was not measured.
 inline constexpr double kUnmeasuredDeviation = 0.25;
 
-// What is stored of a kernel that was believed to take `before` seconds, remembered or predicted, ahead of a
-// job. One job may have been disturbed all the time, and a kernel that seems slow is not tried again. So a
-// time that became longer by more than a quarter is no surer than that `before` lies two deviations from it:
-// later jobs take the kernel for a candidate again, and the next one that measures it decides. Times that
-// became shorter need no such rule, as they bring the kernel into the next job.
+// Returns what is stored of a kernel that was believed to take `before` seconds, remembered or predicted,
+// ahead of a job. One job may have been disturbed all the time, and a kernel that seems slow is not tried
+// again. So a time that became longer by more than a quarter is no surer than that `before` lies two
+// deviations from it: later jobs take the kernel for a candidate again, and the next one that measures it
+// decides. Times that became shorter need no such rule, as they bring the kernel into the next job.
 KernelBelief Doubted(const KernelBelief& measured, double before);
 
-// What is known of the kernels of a cover once all of them together took `measured_seconds`, whose logarithm
-// has `measured_deviation` by its interval: what was not foreseen is shared out by how unsure each was (a
-// Kalman filter without covariances). One kernel alone takes nearly all of it; a sure time that refutes
-// what was believed of it (by a factor of 3.5 for one that was not measured before) is taken as it is;
-// kernels that were measured alone take nothing of what they took together with others. A kernel that the
-// cover runs twice stands in it twice.
+// Learns about the kernels of a cover once all of them together took `measured_seconds`, whose logarithm has
+// `measured_deviation` by its interval: what was not foreseen is shared out by how unsure each was (a Kalman
+// filter without covariances). One kernel alone takes nearly all of it; a sure time that refutes what was
+// believed of it (by a factor of 3.5 for one that was not measured before) is taken as it is; kernels that
+// were measured alone take nothing of what they took together with others. A kernel that the cover runs twice
+// stands in it twice.
 void LearnFromCover(double measured_seconds, double measured_deviation,
                     const std::vector<KernelBelief*>& kernels);
 

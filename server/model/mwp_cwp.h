@@ -28,21 +28,21 @@ struct MwpCwpHardware {
 // Instructions are dynamic counts of one thread, which are those of its warp. #Coal_per_mw of the table is 1
 // by definition and in no equation, so it is no field.
 struct MwpCwpProgram {
-  // Positive.
+  // These are positive.
   int64_t threads_per_block = 0;     // #Threads_per_block
   int64_t blocks = 0;                // #Blocks, of the grid
   int64_t active_blocks_per_sm = 0;  // #Active_blocks_per_SM, blocks that an SM has at once
   int64_t active_sms = 0;            // #Active_SMs, SMs that have a block
   double load_bytes_per_warp = 0;    // Load_bytes_per_warp, that one memory instruction of a warp moves
   double uncoal_per_mw = 1;          // #Uncoal_per_mw, transactions of an uncoalesced access; >= 1
-  // Zero or positive, the sum of both kinds of memory instructions positive.
+  // These are zero or positive; the sum of both kinds of memory instructions is positive.
   double comp_insts = 0;        // #Comp_insts, all that are not memory instructions
   double coal_mem_insts = 0;    // #Coal_Mem_insts
   double uncoal_mem_insts = 0;  // #Uncoal_Mem_insts
   double synch_insts = 0;       // #Synch_insts
 };
 
-// Which equation gives Exec_cycles_app.
+// The equation that gives Exec_cycles_app.
 enum class MwpCwpCase {
   kNotEnoughWarps,  // (22): MWP = N and CWP = N
   kCwpAtLeastMwp,   // (23): CWP >= MWP or Comp_cycles > Mem_cycles; memory dominates

@@ -15,8 +15,8 @@ constexpr int kSize = kResidualFeatures, kTriangle = kSize * (kSize + 1) / 2;
 // Standard deviations before anything was measured: of a candidate's own error and of a graph's. They count
 // as so many observations.
 constexpr double kPriorOwn = 0.25, kPriorGraph = 0.25, kPriorWeight = 5;
-// Of the two features that all kernels of their kind have: that the model is off as a whole, as on a device
-// whose description is wrong by a factor, is likelier than that one choice is.
+// The deviation of the two features that all kernels of their kind have: the model is likelier to be off as a
+// whole, as on a device whose description is wrong by a factor, than for one choice.
 constexpr double kPriorConstant = 0.5;
 // Candidates of a graph are much alike, so that ten tell as much as one that is independent of them. With
 // each counting fully, what sets candidates of a graph apart outweighs how far all of them are off: median

@@ -28,7 +28,7 @@ namespace fusion {
 inline constexpr int kCostModelVersion = 16;
 
 // A measured candidate: the features of its kernels, their predicted times without corrections, and the
-// measured time of all; seconds.
+// measured time of all. Times are in seconds.
 struct ResidualObservation {
   std::vector<ResidualFeatures> kernels;
   std::vector<double> predicted_seconds;
@@ -36,7 +36,7 @@ struct ResidualObservation {
   double deviation = 0;  // of the logarithm of the measured time, by its interval; 0: next to none
 };
 
-// That of a time whose interval of 95 % is given; 0 where `low` is none.
+// Returns the deviation of a time whose interval of 95 % is given; 0 where `low` is not above 0.
 double IntervalDeviation(double low, double high);
 
 // Adds the candidates of one job; those with times that are not finite and positive are left out. The less
@@ -48,7 +48,7 @@ void AddJob(const std::vector<ResidualObservation>& candidates, v1::ResidualStat
 // Immutable; thread safe.
 class Residual {
  public:
-  // Nothing learned: corrects nothing.
+  // Makes one that has learned nothing and corrects nothing.
   Residual();
   // Solves for the coefficients, which takes a time that does not depend on how much was measured.
   Residual(const v1::ResidualStatistics& statistics, v1::Target target);
@@ -65,10 +65,10 @@ class Residual {
   double graph_deviation() const { return graph_; }
   int64_t jobs() const { return jobs_; }
   int64_t candidates() const { return candidates_; }
-  // Microseconds since 1970, of the last job; 0: not known.
+  // The time of the last job, in microseconds since 1970; 0: not known.
   int64_t learned_micros() const { return learned_micros_; }
   // The features that change predictions most, with what they change: "bulk copies x1.12, ...". Empty:
-  // nothing learned.
+  // nothing was learned.
   std::string Explain() const;
 
  private:

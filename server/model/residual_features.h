@@ -91,7 +91,7 @@ enum ResidualFeature : int {
       kResidualFeatures
 };
 
-// Most are shares or choices, 0 to 1.
+// Most features are shares or choices, 0 to 1.
 using ResidualFeatures = std::array<double, kResidualFeatures>;
 
 inline constexpr std::array<const char*, kResidualFeatures> kResidualFeatureNames = {

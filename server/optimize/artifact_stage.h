@@ -1,4 +1,4 @@
-// The folders that can be fetched.
+// This stage stores the folders that can be fetched.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// Builds of the code, each once, by workers or from the build cache.
+// Workers or the build cache make the builds of the code, each once.
 #pragma once
 
 #include <map>
@@ -16,24 +16,24 @@
 
 namespace fusion {
 
-// What was built so far.
+// The builds that a job has so far.
 struct BuiltCode {
   std::map<const CodeUnit*, std::string> binaries;  // digests
   std::map<const CodeUnit*, v1::BuildResult> failed;
   int builds = 0;
   int reused = 0;
 };
-// What runs on the device: as it is measured there, and as it is taken away to be run on one like it.
+// Returns the program that is measured on the device, and is taken away to be run on one like it.
 v1::Program ProgramOfUnits(const Submission& submission, const DeviceDescription& device,
                            const BuiltCode& built, const std::vector<const CodeUnit*>& units,
                            const std::string& name, bool force_f64 = false);
-// Into the figures of the build cache; metrics may be null.
+// Counts the build in the figures of the build cache; metrics may be null.
 void CountBuild(const BuildOutcome& outcome, ServerMetrics* metrics);
 
-// Each build of the units once: units that only their launches set apart have the same one.
+// Lists each build of the units once: units that only their launches set apart share a build.
 struct DistinctBuilds {
   std::vector<v1::BuildTask> tasks;
-  std::vector<size_t> of_unit;  // position in `tasks`, of each unit
+  std::vector<size_t> of_unit;  // for each unit the position in `tasks`
 };
 DistinctBuilds DistinctBuildsOf(const std::vector<const CodeUnit*>& units);
 
@@ -43,9 +43,9 @@ DistinctBuilds DistinctBuildsOf(const std::vector<const CodeUnit*>& units);
 absl::Status BuildCandidates(const std::vector<int>& positions, GeneratedCode* code,
                              const PipelineContext& context, BuiltCode* built);
 
-// Whether binaries of the job were not in the store any more, because they were damaged, and all are there
-// again: builds what is lost. Where one is not what it was, this job's programs cannot run; the next one
-// finds the new one.
+// Builds binaries of the job again that the store has lost because they were damaged. Returns whether there
+// were any and all are there again. If a new binary differs from the lost one, the programs of this job
+// cannot run; the next job finds the new one.
 absl::StatusOr<bool> RebuildWhatIsLost(const BuiltCode& built, const PipelineContext& context);
 
 }  // namespace fusion

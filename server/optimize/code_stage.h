@@ -33,14 +33,14 @@ struct GeneratedCode {
 absl::StatusOr<GeneratedCode> GenerateCode(const Submission& submission, const CostModel& model,
                                            const Plans& plans);
 
-// The code of one cover; predicted_rank: from 1.
+// Returns the code of one cover; predicted_rank counts from 1.
 absl::StatusOr<PlannedCandidate> PlanCandidate(const Submission& submission, const CostModel& model,
                                                const SearchSpace& space, const CoverSolution& cover,
                                                int predicted_rank, CodeLibrary& library);
 
-// The kernels of a candidate, one text.
+// Returns the kernels of a candidate as one text.
 std::string PrintCandidateSource(const PlannedCandidate& candidate, v1::Target target);
-// Kernel IR and sources of every unit into the dump directory.
+// Writes kernel IR and sources of every unit into the dump directory.
 void DumpCode(const PipelineContext& context, const GeneratedCode& code);
 
 }  // namespace fusion

@@ -24,17 +24,17 @@ struct ContestOptions {
 
 class Contest {
  public:
-  // The candidates of the first search; `unseen_seconds`: see RaceOptions.
+  // `waiting` are the candidates of the first search; RaceOptions explains `unseen_seconds`.
   Contest(const ContestOptions& options, std::vector<WaitingCandidate> waiting, double unseen_seconds,
           const CostModel& model);
 
-  // Positions (WaitingCandidate::position) of the next round; empty: it is over. EndRound is to be called
-  // before the next.
+  // Returns the positions (WaitingCandidate::position) of the next round; empty: the contest is over.
+  // EndRound must be called before the next round.
   std::vector<int> NextRound();
-  // `candidates`: of all positions so far, those of the round with their outcomes.
+  // `candidates` are those of all positions so far; those of the round have their outcomes.
   void EndRound(const std::vector<PlannedCandidate>& candidates);
 
-  // Whether another search is due. Where most was tried, or all is to be, it has nothing to add.
+  // Returns whether another search is due. It has nothing to add once `most` were tried, or if all are to be.
   bool SearchesAgain() const;
   // Goes on with what another search has found by what `model` has learned of the job.
   void Continue(std::vector<WaitingCandidate> waiting, double unseen_seconds, const CostModel& model);
@@ -43,11 +43,11 @@ class Contest {
 
   int left() const { return options_.most - tried_; }  // candidates that may still be tried
   int searches() const { return searches_; }
-  int timed() const { return timed_; }  // that did not fail
-  // As Race has them: of the last search, and the largest of all.
+  int timed() const { return timed_; }  // candidates that did not fail
+  // Race defines both: the gain is that of the last search, the deviation the largest of all searches.
   double PossibleGain() const { return race_.PossibleGain(); }
   double Deviation() const;
-  // Why some of so many candidates were not timed; empty: all were.
+  // Says why some of so many candidates were not timed; empty: all were.
   std::string NotTimed(size_t candidates) const;
 
  private:

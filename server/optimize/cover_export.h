@@ -1,4 +1,4 @@
-// The exported folder of one cover, from its fusion implementations.
+// Makes the exported folder of one cover from its fusion implementations.
 #pragma once
 
 #include <string>
@@ -20,10 +20,10 @@ class CoverExporter {
   // The submission must outlive the exporter.
   static absl::StatusOr<CoverExporter> Create(const Submission& submission);
 
-  // Sources for the device's target, and how to build them for its architecture; an example that verifies
-  // them and runs at the submission's sizes unless told otherwise, and graph.fuse, or graph.json where the
-  // graph has inline functions. `fusions` is the cover in schedule order; `description` is the comment at the
-  // top.
+  // Returns sources for the device's target, and how to build them for its architecture; an example that
+  // verifies them and runs at the submission's sizes unless told otherwise, and graph.fuse, or graph.json
+  // where the graph has inline functions. `fusions` is the cover in schedule order; `description` is the
+  // comment at the top.
   absl::StatusOr<v1::Artifact> Export(const DeviceDescription& device,
                                       const std::vector<const FusionImplementation*>& fusions,
                                       const std::string& description) const;
@@ -32,7 +32,7 @@ class CoverExporter {
   explicit CoverExporter(const Submission& submission) : submission_(&submission) {}
 
   const Submission* submission_;
-  // The graph unfused, in f64; runs on the host, whatever the target is.
+  // The graph's unfused code in f64, which runs on the host, whatever the target is.
   std::vector<FusionCode> reference_;
 };
 

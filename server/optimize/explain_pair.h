@@ -1,4 +1,4 @@
-// Why two values are, or are not, computed in one kernel.
+// Explains why two values are, or are not, computed in one kernel.
 #pragma once
 
 #include <string>
@@ -12,8 +12,8 @@
 
 namespace fusion {
 
-// `hints`: those of the plans. InvalidArgument, naming it: a value that the graph does not have or does not
-// compute, or the same one twice.
+// `hints` are those of the plans. InvalidArgument names a value that the graph does not have or does not
+// compute, or that is given twice.
 absl::StatusOr<v1::PairExplanation> ExplainPair(const Submission& submission, const CostModel& model,
                                                 const Plans& plans, const Hints& hints,
                                                 const std::string& first, const std::string& second);

@@ -1,5 +1,5 @@
-// What a person asks of the covers: values that one kernel computes, values that different kernels compute,
-// and how a kernel is made.
+// Hints are what a person asks of the covers: values that one kernel computes, values that different kernels
+// compute, and how a kernel is made.
 #pragma once
 
 #include <string>
@@ -24,29 +24,30 @@ struct Hints {
 
   bool empty() const { return together.empty() && apart.empty() && implementations.empty(); }
   bool Allow(const NodeSet& kernel) const;
-  // Whether it is made as asked for; says nothing of what it computes.
+  // Returns whether the kernel is made as asked for; says nothing of what it computes.
   bool AllowMaking(const Graph& graph, const FusionImplementation& kernel) const;
-  // Both.
+  // Returns whether both hold.
   bool Allow(const Graph& graph, const FusionImplementation& kernel) const;
 };
 
-// InvalidArgument with the field, naming the value: one that the graph does not have or does not compute, a
+// InvalidArgument has the field and names the value: one that the graph does not have or does not compute, a
 // group of fewer than two different ones, or an implementation without a text.
 absl::StatusOr<Hints> ResolveHints(const Graph& graph, const v1::FusionHints& hints);
 
-// Whether a kernel's description has the words of `text`, each whole and in this order; others may stand
-// between them. T25 is not T256. "{q s}" is one word, so that names of values are not taken for others;
-// parentheses, brackets and commas are none.
+// Returns whether a kernel's description has the words of `text`, each whole and in this order; others may
+// stand between them. T25 is not T256. "{q s}" is one word, so that names of values are not taken for others;
+// parentheses, brackets and commas are no words.
 bool IsDescribedBy(const std::string& description, const std::string& text);
 
-// The words of descriptions that can be asked for, each once, those with numbers by number: "atomic, C5, C20,
-// T256". Numbers alone stand behind the word before them ("cluster 2"); names of values are left out.
+// Returns the words of descriptions that can be asked for, each once, those with numbers by number: "atomic,
+// C5, C20, T256". Numbers alone stand behind the word before them ("cluster 2"); names of values are left
+// out.
 std::string WordsOf(const std::vector<std::string>& descriptions);
 
-// The node that computes a value. InvalidArgument: there is no such value, or it is an input.
+// Returns the node that computes a value. InvalidArgument: there is no such value, or it is an input.
 absl::StatusOr<NodeId> NodeNamed(const Graph& graph, const std::string& value);
 
-// The names of what the nodes compute, in their order.
+// Returns the names of the values that the nodes compute, in the order of the nodes.
 std::vector<std::string> ResultNames(const Graph& graph, const NodeSet& nodes);
 
 }  // namespace fusion

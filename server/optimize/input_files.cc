@@ -78,8 +78,7 @@ absl::Status CheckInputFiles(BuildStore& store, const std::string& user, const S
   return AllThere(files, store.FindBuilds(KeysOf(files)));
 }
 
-absl::Status HoldInputFiles(Store& store, const std::string& job, const Submission& source,
-                            Timestamp now) {
+absl::Status HoldInputFiles(Store& store, const std::string& job, const Submission& source, Timestamp now) {
   if (InputFilesOf("", source).empty()) return absl::OkStatus();
   FUSION_ASSIGN_OR_RETURN(JobRecord record, store.GetJob(job));
   const std::vector<InputFile> files = InputFilesOf(record.user, source);

@@ -1,7 +1,7 @@
-// Values of inputs that come from a file: uploaded before a job is submitted, read by the workers that time
-// its candidates. In the store they are entries of the build cache whose keys name the user, the size and the
-// digest, so they stay as long as an unfinished job has them and go, the least recently used first, when the
-// cache is full.
+// Values of inputs may come from files, which are uploaded before a job is submitted and read by the workers
+// that time its candidates. In the store the files are entries of the build cache whose keys name the user,
+// the size and the digest, so they stay as long as an unfinished job has them and go, the least recently used
+// first, when the cache is full.
 #pragma once
 
 #include <string>
@@ -16,13 +16,12 @@ namespace fusion {
 absl::Status StoreInputFile(BuildStore& store, const std::string& user, const std::string& bytes,
                             const std::string& digest, Timestamp now);
 
-// Whether the user has uploaded what inputs of the graph are to be read from, with as many bytes as they have
-// entries at these sizes. FailedPrecondition says what to upload again, of all of them; of what others have
-// uploaded nobody learns. InvalidArgument: they are too large together.
+// Checks that the user has uploaded the files of the graph's inputs, each with as many bytes as the input's
+// entries have at these sizes. FailedPrecondition lists all files to upload again; it tells nobody what other
+// users have uploaded. InvalidArgument: they are too large together.
 absl::Status CheckInputFiles(BuildStore& store, const std::string& user, const Submission& source);
 
-// The same; they stay until the job, which is the user's, has ended.
-absl::Status HoldInputFiles(Store& store, const std::string& job, const Submission& source,
-                            Timestamp now);
+// Checks that the files of the job's user are there, and keeps them until the job has ended.
+absl::Status HoldInputFiles(Store& store, const std::string& job, const Submission& source, Timestamp now);
 
 }  // namespace fusion

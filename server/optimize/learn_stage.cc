@@ -20,7 +20,7 @@
 namespace fusion {
 namespace {
 
-// Of all kernels on all devices; 300 to 400 bytes each.
+// The store keeps the times of so many kernels of all devices; 300 to 400 bytes each.
 constexpr int64_t kMostKernelTimes = 50000;
 
 ModelStatisticsKey KeyOf(const DeviceDescription& device, v1::CacheState cache) {
@@ -34,13 +34,14 @@ KernelTimesKey KernelTimesKeyOf(const DeviceDescription& device, v1::CacheState 
           .toolkit = device.toolkit_version()};
 }
 
-// False: sums that no measurements have. Those of another version of the model begin anew without a word.
+// Returns false for sums that no measurements have. Those of another version of the model begin anew without
+// a word.
 bool AreUsable(const v1::ResidualStatistics& statistics, v1::Target target) {
   return statistics.model_version() != kCostModelVersion || statistics.jobs() == 0 ||
          Residual(statistics, target).jobs() > 0;
 }
 
-// What the kernels of a candidate took together; of very short ones not less than a quarter.
+// Returns the seconds that the kernels of a candidate took together; of very short ones at least a quarter.
 double KernelSeconds(const CostModel& model, const v1::Candidate& candidate) {
   const double measured = candidate.measured().median();
   return std::max(measured - model.StartSeconds(), measured / 4);
@@ -60,7 +61,7 @@ struct MeasuredKernel {
   int64_t jobs = 0;  // before this one
 };
 
-// Those of the candidates that were timed.
+// The kernels of the candidates that were timed.
 struct MeasuredKernels {
   std::vector<MeasuredKernel> kernels;
   std::vector<int> covers;       // positions of the candidates, those of fewest kernels first
@@ -68,7 +69,8 @@ struct MeasuredKernels {
                                  // have some in common
 };
 
-// What has nothing to do, since a size is 0, takes what a call takes and says nothing of others.
+// Returns whether the kernel has work. One without, since a size is 0, takes what a call takes and says
+// nothing of others.
 bool HasWork(const Submission& submission, const FusionImplementation& implementation) {
   return std::any_of(implementation.order.begin(), implementation.order.end(), [&](NodeId id) {
     const std::vector<NodeDimension>& dimensions = submission.graph->node(id).dimensions;
@@ -78,10 +80,10 @@ bool HasWork(const Submission& submission, const FusionImplementation& implement
   });
 }
 
-// Whether what was measured of a candidate is learned from; nothing else is. Its time has to be steady (by
-// the rule of worker/measure/statistics.h, which the worker applied), and each of its kernels to have
-// something to do. So a job on a busy machine teaches as much as its machine let it see, which may be
-// nothing.
+// Returns whether predictions learn from the measurement of a candidate; they learn from nothing else. Its
+// time has to be steady (by the rule of worker/measure/statistics.h, which the worker applied), and each of
+// its kernels to have something to do. So a job on a busy machine teaches as much as its machine let it see,
+// which may be nothing.
 bool Teaches(const Submission& submission, const Plans& plans, const GeneratedCode& code, size_t candidate) {
   const std::vector<int>& members = plans.covers.covers[candidate].columns;
   const v1::Candidate& measured = code.candidates[candidate].candidate;
@@ -120,7 +122,7 @@ MeasuredKernels MeasuredKernelsOf(const Submission& submission, const CostModel&
   return measured;
 }
 
-// What the candidates say of their kernels.
+// Learns what the candidates say of their kernels.
 void LearnKernels(const CostModel& model, const Plans& plans, const GeneratedCode& code,
                   MeasuredKernels* measured) {
   for (int cover : measured->covers) {
@@ -185,7 +187,7 @@ absl::Status RememberKernels(const Submission& submission, const CostModel& mode
                                          kMostKernelTimes, now);
 }
 
-// What a job has measured so far, in front of what was known before it.
+// The kernels that a job has measured so far, in front of those that were known before it.
 class JobKernels final : public KernelMemory {
  public:
   JobKernels(std::shared_ptr<const KernelMemory> before, const MeasuredKernels& measured)

@@ -1,4 +1,4 @@
-// What jobs teach of predictions, for those that follow.
+// Predictions of later jobs learn from what earlier ones measured.
 #pragma once
 
 #include <memory>
@@ -16,18 +16,19 @@
 
 namespace fusion {
 
-// What earlier jobs taught of predictions for the device, and `candidates` of this job. *note: why nothing,
-// where that is a fault.
+// Returns what earlier jobs and the `candidates` of this one taught of predictions for the device. *note says
+// why nothing was learned, where that is a fault.
 absl::StatusOr<Residual> LearnedResidual(const DeviceDescription& device, v1::CacheState cache,
                                          const PipelineContext& context,
                                          const std::vector<ResidualObservation>& candidates,
                                          std::string* note);
-// The kernels that earlier jobs measured on devices of the class; reads the store as it is asked. Null: none.
+// Returns the kernels that earlier jobs measured on devices of the class; the memory reads the store when it
+// is asked. Null: there are none.
 absl::StatusOr<std::shared_ptr<const KernelMemory>> RememberedKernels(const DeviceDescription& device,
                                                                       v1::CacheState cache,
                                                                       const PipelineContext& context);
-// The model with what the candidates that were timed so far say of it and of their kernels, which is not
-// stored yet: a job that is run again after a restart is to find what it found before.
+// Returns the model with what the candidates that were timed so far say of it and of their kernels. That is
+// not stored yet: a job that is run again after a restart is to find what it found before.
 absl::StatusOr<CostModel> TaughtModel(const Submission& submission, const CostModel& model,
                                       v1::CacheState cache, const Plans& plans, const GeneratedCode& code,
                                       const PipelineContext& context);

@@ -48,7 +48,7 @@ std::string LibrarySource(const std::shared_ptr<const Catalog>& catalog) {
         absl::StrAppend(&declared, TypeText(overload.result(), n), " ", result, ";\n");
         const std::string names = absl::StrJoin(operands, ", ");
         const std::string call = absl::StrCat(result, " = ", function.name(), "(", names, ");\n");
-        // Which sizes a function takes, its constraint says.
+        // The constraint of a function says which sizes it takes.
         v1::GraphSource alone;
         alone.set_fuse(absl::StrCat(declared, "input ", names, ";\n", call, "return ", result, ";\n"));
         if (!ParseSource(alone, catalog).ok()) continue;

@@ -8,9 +8,9 @@
 
 namespace fusion {
 
-// Its source (.fuse): each function in single precision for square matrices and vectors of 2, 3, 4, 5 and 8,
-// as far as it takes them. Of larger or other shapes, and of double precision, the routines are measured with
-// a graph that has them.
+// Returns its source (.fuse): each function in single precision for square matrices and vectors of 2, 3, 4, 5
+// and 8, as far as it takes them. The routines of larger or other shapes, and of double precision, are
+// measured with a graph that has them.
 std::string LibrarySource(const std::shared_ptr<const Catalog>& catalog);
 
 }  // namespace fusion

@@ -11,8 +11,8 @@
 namespace fusion {
 
 // Adds binary/program.json, the program as protobuf JSON with the field names of the .proto and no field left
-// out, and binary/<hex of the digest>.cubin for every binary that it launches, each once. read_binary: the
-// bytes of a digest; its errors are returned.
+// out, and binary/<hex of the digest>.cubin for every binary that it launches, each once. read_binary gives
+// the bytes of a digest; its errors are returned.
 absl::Status AddLoadableFiles(
     const v1::LoadableProgram& program,
     const std::function<absl::StatusOr<std::string>(const std::string&)>& read_binary,

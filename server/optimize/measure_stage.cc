@@ -107,7 +107,7 @@ class Timer final : public CandidateTimer {
                    [&](int position) { return !verified_.contains(position); });
       const bool is_open = !finalists.empty() && !IsReliable(before) && repeat <= kMostRepeats;
       if (unverified.empty() && !is_open) break;
-      // What has been verified is timed again only where it is not known which is first.
+      // Verified candidates are timed again only where it is not known which is first.
       const std::vector<int> members = repeat == 0 || is_open ? finalists : unverified;
       v1::TimeTask task = MakeTask(members, true, repeat == 0 ? "" : absl::StrCat(", repeat ", repeat));
       task.mutable_method()->set_thorough(!unverified.empty());
@@ -209,8 +209,8 @@ class Timer final : public CandidateTimer {
                      MakeProgram("unfused", unfused, false), context_.job);
   }
 
-  // Those that may be bad only for the company that they were in: of several bad ones one may have spoilt
-  // what is another's, and if the worker was lost, any may have done it.
+  // Returns the candidates that may be bad only for the company that they were in: of several bad ones one
+  // may have spoilt what is another's, and if the worker was lost, any may have done it.
   std::vector<int> HarmedByOthers(const std::vector<std::vector<int>>& together) const {
     std::vector<int> harmed;
     for (const std::vector<int>& some : together) {
@@ -237,10 +237,10 @@ class Timer final : public CandidateTimer {
     });
   }
 
-  // Whose fault was it? Each runs once more, on another device of the kind if there is one, and of another
-  // worker if one has it: devices of one share the machine, which may be what failed. A candidate that fails
-  // there too is at fault; one that does not gets another chance on the device of the job, whose word is the
-  // last.
+  // Finds out whose fault it was. Each runs once more, on another device of the kind if there is one, and of
+  // another worker if one has it: devices of one worker share the machine, which may be what failed. A
+  // candidate that fails there too is at fault; one that does not gets another chance on the device of the
+  // job, whose word is the last.
   absl::Status Confirm(const std::vector<int>& positions) {
     if (positions.empty()) return absl::OkStatus();
     const std::optional<DeviceDescription> other = context_.dispatcher.AnotherDevice(device_);
@@ -271,8 +271,8 @@ class Timer final : public CandidateTimer {
     });
   }
 
-  // As Dispatcher::Time. What failed for want of a binary that the store has lost is timed again when that is
-  // built again: nobody else can tell that it must be.
+  // Does what Dispatcher::Time does. A task that failed for want of a binary that the store has lost is timed
+  // again when that is built again: nobody else can tell that it must be.
   absl::Status TimeAll(const std::vector<v1::TimeTask>& tasks, const DeviceDescription& device,
                        const Dispatcher::TimeResultCallback& on_result) {
     std::map<int, v1::TimeResult> failed;
@@ -321,8 +321,8 @@ class Timer final : public CandidateTimer {
     return task;
   }
 
-  // Whether a measurement may take the place of a steady time. The machine may have been busy since: then it
-  // is not steady, or all of its runs were disturbed alike, which looks steady but takes longer.
+  // Returns whether a measurement may take the place of a steady time. The machine may have been busy since:
+  // then it is not steady, or all of its runs were disturbed alike, which looks steady but takes longer.
   bool IsAsGood(const v1::Statistics& steady, const v1::ProgramMeasurement& measurement) const {
     return measurement.steady() && Ranking(measurement).median() <= kBusyAgain * steady.median();
   }
@@ -443,8 +443,8 @@ v1::Session SessionOf(const Submission& submission, v1::Program reference, v1::P
   v1::Session session = MakeSession(*submission.graph, submission.sizes, std::move(reference),
                                     std::move(unfused), TolerancesOf(submission));
   const std::string digest = Sha256Hex(session.SerializeAsString());
-  // The same data for a graph every time would let a wrong kernel pass every time; the same within a job lets
-  // its candidates share the reference.
+  // With the same data for a graph every time a wrong kernel would pass every time; the same data within a
+  // job lets its candidates share the reference.
   session.set_seed(std::stoull(Sha256Hex(digest + job).substr(0, 15), nullptr, 16));
   session.set_key(digest + job);
   return session;

@@ -12,10 +12,10 @@
 namespace fusion {
 namespace {
 
-// What is not worth a word.
+// Figures up to these are not worth a word.
 constexpr double kUsualSpread = 1, kUsualLoad = 0.75, kUsualStolen = 0.02;
 
-// The one of which the samples differ most; null: none was measured.
+// Returns the candidate whose samples differ most; null: none was measured.
 const v1::Candidate* WidestSpread(const v1::JobResult& result) {
   const v1::Candidate* widest = nullptr;
   for (const v1::Candidate& candidate : result.candidates())

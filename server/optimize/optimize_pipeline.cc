@@ -32,7 +32,7 @@ namespace fusion {
 namespace {
 
 constexpr int kDefaultCandidates = 30;
-// How long a job waits for a worker with a fitting device, unless it says so itself.
+// A job waits so long for a worker with a fitting device, unless it says so itself.
 constexpr std::chrono::seconds kDevicePatience(30);
 
 double SecondsSince(std::chrono::steady_clock::time_point start) {
@@ -116,7 +116,7 @@ const v1::TargetProfile::Measuring& MeasuringOn(const DeviceDescription& device)
   return TargetOf(device.target()).profile().measuring();
 }
 
-// What a search is asked for by a job or an explanation.
+// Returns the search that a job or an explanation asks for.
 template <typename Request>
 v1::SearchRequest SearchRequestOf(const Request& request, const PipelineContext& context) {
   v1::SearchRequest search;
@@ -194,7 +194,7 @@ absl::Status ChooseOrDescribeDevice(const v1::ExplainRequest& request, Optimizat
   return absl::OkStatus();
 }
 
-// What the routines of the graph's functions of elements take on the device, as far as that is known.
+// Finds what the routines of the graph's functions of elements take on the device, as far as that is known.
 absl::Status FindRoutines(Optimization* job) {
   if (!HasElements(*job->submission.graph)) return absl::OkStatus();
   FUSION_ASSIGN_OR_RETURN(
@@ -202,7 +202,7 @@ absl::Status FindRoutines(Optimization* job) {
   return absl::OkStatus();
 }
 
-// Measures those that are not known; `again`: all of them.
+// Measures the routines that are not known; `again`: all of them.
 absl::Status MeasureMissingRoutines(bool again, Optimization* job) {
   FUSION_ASSIGN_OR_RETURN(
       job->routines,
@@ -260,7 +260,7 @@ double FloorBytes(const Optimization& job) {
   return static_cast<double>(job.submission.graph->FloorBytes(job.submission.sizes));
 }
 
-// The same search with what was measured so far: other covers may be better than they seemed.
+// Searches again with what was measured so far: other covers may be better than they seemed.
 absl::Status SearchAgain(Optimization* job, Contest* contest) {
   FUSION_ASSIGN_OR_RETURN(const CostModel taught, TaughtModel(job->submission, *job->model, job->cache,
                                                               job->plans, job->code, job->context));
@@ -329,7 +329,7 @@ absl::Status RankAndExport(Optimization* job) {
   return absl::OkStatus();
 }
 
-// What a benchmark tells: the routines alone.
+// Returns what a benchmark tells: the routines alone.
 v1::JobResult BenchmarkResult(Optimization* job) {
   job->routines.mutable_notes()->Assign(job->notes.begin(), job->notes.end());
   v1::JobResult result;

@@ -13,9 +13,9 @@
 
 namespace fusion {
 
-// What a job of the request would have to wait for now, and for how long at most; "": nothing.
+// Returns what a job of the request would have to wait for now, and for how long at most; "": nothing.
 std::string MissingDevice(const v1::SubmitRequest& request, const Dispatcher& dispatcher);
-// "WHAT; the job fails in 30 s unless one comes"
+// Returns "WHAT; the job fails in 30 s unless one comes".
 std::string WaitsForText(const std::string& what, std::chrono::milliseconds left);
 
 // Runs a job to its end. Everything durable goes through the store (builds, timings, measurements,
@@ -26,8 +26,8 @@ std::string WaitsForText(const std::string& what, std::chrono::milliseconds left
 absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
                                                const PipelineContext& context);
 
-// The search alone. Needs no worker: without a matching device the last one that a worker had is used, or
-// else a described default, and named in the notes.
+// Runs the search alone. It needs no worker: without a matching device the last one that a worker had is
+// used, or else a described default, and named in the notes.
 absl::StatusOr<v1::ExplainResponse> ExplainPipeline(const v1::ExplainRequest& request,
                                                     const PipelineContext& context);
 

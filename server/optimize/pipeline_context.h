@@ -1,4 +1,4 @@
-// What the stages of a job share: who they ask, and whom they tell.
+// The stages of a job share this context: what they ask, and what they tell.
 #pragma once
 
 #include <chrono>
@@ -27,12 +27,12 @@ struct PipelineContext {
   std::function<void(v1::JobEvent)> emit;  // progress; may be empty
   std::string dump_directory;              // each stage writes its value here as text; empty: nothing
   ServerMetrics* metrics = nullptr;        // may be null
-  v1::JobLimits limits = {};               // what the request says; 0: the server's own
-  // Called with true before the job waits for a device that is not there, with false behind it: meanwhile it
-  // leaves its place among the jobs that run to another. May be empty.
+  v1::JobLimits limits = {};               // those of the request; 0: the server's own
+  // This is called with true before the job waits for a device that is not there, and with false afterwards:
+  // meanwhile the job leaves its place among those that run to another. May be empty.
   std::function<void(bool)> waits_for_device = {};
-  // Called with what the job waits for, for people, and how long it will wait at most; with "" when it waits
-  // no longer. May be empty.
+  // This is called with what the job waits for, for people, and how long it will wait at most; with "" when
+  // it waits no longer. May be empty.
   std::function<void(const std::string& what, std::chrono::milliseconds left)> waits_for = {};
 };
 

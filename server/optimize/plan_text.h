@@ -1,4 +1,4 @@
-// What a search found as text, for people: explain and --dump-dir.
+// Prints what a search found as text, for people: explain and --dump-dir.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace fusion {
 
-// Every fusion implementation with its estimate, one per line.
+// Returns every fusion implementation with its estimate, one per line.
 std::string PrintFusions(const Graph& graph, const SearchSpace& space);
-// The search: fusions by size, the best covers, the terms of the best one's estimate. `start_seconds`: part
-// of what each cover is predicted to take.
+// Returns the search as text: fusions by size, the best covers, the terms of the best one's estimate.
+// `start_seconds` is part of what each cover is predicted to take.
 std::string PrintPlans(const Graph& graph, const Plans& plans, double start_seconds);
-// DescribeCover with the terms of what each kernel is predicted to take.
+// Adds to DescribeCover the terms of what each kernel is predicted to take.
 v1::Candidate ExplainCover(const Graph& graph, const CostModel& model, const SearchSpace& space,
                            const CoverSolution& cover, int predicted_rank);
 

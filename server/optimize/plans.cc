@@ -16,7 +16,7 @@
 namespace fusion {
 namespace {
 
-// Of a whole job; a submission may ask for less through its own time limit.
+// The covers of a whole job may take so long; a submission may ask for less through its own time limit.
 constexpr std::chrono::seconds kCoverTimeLimit(20);
 constexpr std::chrono::seconds kOtherCoversTimeLimit(1);
 // Graphs of so few nodes have all their fusible sets looked at, of any size, as far as there are no more than
@@ -90,7 +90,7 @@ std::vector<CoverSolution> OtherFusions(const Graph& graph, const SearchSpace& s
   return covers.ok() ? std::move(covers->covers) : std::vector<CoverSolution>();
 }
 
-// How each fusion of a cover is computed.
+// Returns how each fusion of a cover is computed.
 std::vector<std::pair<std::vector<int>, Structure>> StructuresOf(const SearchSpace& space,
                                                                  const CoverSolution& cover) {
   std::vector<std::pair<std::vector<int>, Structure>> structures;
@@ -147,8 +147,8 @@ void AddCovers(int count, const std::vector<std::vector<CoverSolution>>& kinds, 
                    [](const CoverSolution& a, const CoverSolution& b) { return a.seconds < b.seconds; });
 }
 
-// What no cover is predicted to be faster than, whatever its sets: of the corrections of kernels that are
-// known, the one that shortens most.
+// Returns the seconds that no cover is predicted to beat, whatever its sets: of the corrections of kernels
+// that are known, the one that shortens most counts.
 double LeastSeconds(const Submission& submission, const CostModel& model, const SearchSpace& space) {
   double correction = 1;
   for (const FusionImplementation& implementation : space.implementations)
@@ -156,7 +156,7 @@ double LeastSeconds(const Submission& submission, const CostModel& model, const 
   return correction * model.LeastSeconds(static_cast<double>(submission.graph->FloorBytes(submission.sizes)));
 }
 
-// Of all kernels that compute the node, also those that are predicted too slow to be kept.
+// Describes all kernels that compute the node, also those that are predicted too slow to be kept.
 std::vector<std::string> DescriptionsOf(const Submission& submission, const CostModel& model,
                                         SearchOptions search, int node) {
   std::vector<std::string> descriptions;
@@ -203,6 +203,78 @@ absl::StatusOr<CoverResult> SolveCoversOf(const Graph& graph, const SearchSpace&
   return covers;
 }
 
+namespace {
+
+// Returns the error that says which hint no kernel meets, or that no kernel meets all of them.
+absl::Status CheckHints(const Submission& submission, const CostModel& model, const SearchOptions& search,
+                        const Hints& hints, const SearchSpace& space) {
+  const Graph& graph = *submission.graph;
+  for (const NodeSet& group : hints.together) {
+    const auto& all = space.implementations;
+    const Hints alone{.together = {group}};
+    if (std::any_of(all.begin(), all.end(), [&](const FusionImplementation& implementation) {
+          return implementation.fusion.nodes.Intersects(group) && alone.Allow(implementation.fusion.nodes);
+        }))
+      continue;
+    const std::vector<std::string> names = ResultNames(graph, group);
+    return InvalidField("hints.together",
+                        absl::StrCat("no kernel computes ", absl::StrJoin(names, ", "),
+                                     " together; explain --why ", names[0], ",", names[1], " says why"));
+  }
+  for (const Hints::Implementation& wanted : hints.implementations) {
+    const auto& all = space.implementations;
+    const Hints alone{.implementations = {wanted}};
+    if (std::any_of(all.begin(), all.end(), [&](const FusionImplementation& implementation) {
+          return implementation.fusion.nodes.Contains(wanted.node) &&
+                 alone.AllowMaking(graph, implementation);
+        }))
+      continue;
+    const std::vector<std::string> descriptions = DescriptionsOf(submission, model, search, wanted.node);
+    // There is one, but other hints permit none: told below.
+    if (std::any_of(descriptions.begin(), descriptions.end(),
+                    [&](const std::string& made) { return IsDescribedBy(made, wanted.text); }))
+      continue;
+    return InvalidField(
+        "hints.implementations",
+        absl::StrCat("no kernel that computes ", graph.value(graph.node(NodeId{wanted.node}).result).name,
+                     " is described by \"", wanted.text,
+                     "\"; words of those that there are: ", WordsOf(descriptions)));
+  }
+  if (!hints.empty())
+    for (int node = 0; node < static_cast<int>(graph.nodes().size()); ++node)
+      if (std::none_of(space.implementations.begin(), space.implementations.end(),
+                       [&](const FusionImplementation& kernel) {
+                         return kernel.fusion.nodes.Contains(node) && hints.Allow(graph, kernel);
+                       }))
+        return InvalidField(
+            "hints", absl::StrCat("they contradict each other: no kernel that computes ",
+                                  graph.value(graph.node(NodeId{node}).result).name, " meets all of them"));
+  return absl::OkStatus();
+}
+
+void Summarize(const CostModel& model, Plans* plans) {
+  v1::SearchSummary& summary = plans->summary;
+  summary.set_fusions(plans->space.fusible_sets);
+  summary.set_covers(static_cast<int64_t>(plans->covers.covers.size()));
+  summary.set_proved_optimal(plans->covers.proved_optimal);
+  summary.set_best_predicted_seconds(plans->covers.covers.front().seconds);
+  summary.set_bound_seconds(plans->covers.bound_seconds);
+  summary.set_gap(1 - summary.bound_seconds() / summary.best_predicted_seconds());
+  if (plans->covers.proved_optimal) summary.set_gap(0);
+  summary.set_complete(plans->space.complete);
+  for (size_t size = 1; size < plans->space.fusions_by_size.size(); ++size)
+    summary.add_fusions_by_size(plans->space.fusions_by_size[size]);
+  plans->corrections = model.residual().Explain();
+  summary.mutable_prediction()->set_jobs(model.residual().jobs());
+  summary.mutable_prediction()->set_candidates(model.residual().candidates());
+  summary.mutable_prediction()->set_deviation(model.residual().deviation());
+  plans->learned_micros = model.residual().learned_micros();
+  for (const std::string& note : plans->space.notes) summary.add_notes(note);
+  for (const std::string& note : plans->covers.notes) summary.add_notes(note);
+}
+
+}  // namespace
+
 absl::StatusOr<Plans> PlanCovers(const Submission& submission, const CostModel& model, int candidates,
                                  bool deterministic, const Hints& hints, int64_t fusions) {
   const auto start = std::chrono::steady_clock::now();
@@ -223,46 +295,7 @@ absl::StatusOr<Plans> PlanCovers(const Submission& submission, const CostModel& 
   Plans plans{.space = std::move(space)};
   plans.summary.set_fusion_implementations(static_cast<int64_t>(plans.space.implementations.size()));
 
-  for (const NodeSet& group : hints.together) {
-    const auto& all = plans.space.implementations;
-    const Hints alone{.together = {group}};
-    if (std::any_of(all.begin(), all.end(), [&](const FusionImplementation& implementation) {
-          return implementation.fusion.nodes.Intersects(group) && alone.Allow(implementation.fusion.nodes);
-        }))
-      continue;
-    const std::vector<std::string> names = ResultNames(graph, group);
-    return InvalidField("hints.together",
-                        absl::StrCat("no kernel computes ", absl::StrJoin(names, ", "),
-                                     " together; explain --why ", names[0], ",", names[1], " says why"));
-  }
-  for (const Hints::Implementation& wanted : hints.implementations) {
-    const auto& all = plans.space.implementations;
-    const Hints alone{.implementations = {wanted}};
-    if (std::any_of(all.begin(), all.end(), [&](const FusionImplementation& implementation) {
-          return implementation.fusion.nodes.Contains(wanted.node) &&
-                 alone.AllowMaking(graph, implementation);
-        }))
-      continue;
-    const std::vector<std::string> descriptions = DescriptionsOf(submission, model, search, wanted.node);
-    // There is one, but other hints permit none: told below.
-    if (std::any_of(descriptions.begin(), descriptions.end(),
-                    [&](const std::string& made) { return IsDescribedBy(made, wanted.text); }))
-      continue;
-    return InvalidField(
-        "hints.implementations",
-        absl::StrCat("no kernel that computes ", graph.value(graph.node(NodeId{wanted.node}).result).name,
-                     " is described by \"", wanted.text,
-                     "\"; words of those that there are: ", WordsOf(descriptions)));
-  }
-  if (!hints.empty())
-    for (int node = 0; node < static_cast<int>(graph.nodes().size()); ++node)
-      if (std::none_of(plans.space.implementations.begin(), plans.space.implementations.end(),
-                       [&](const FusionImplementation& kernel) {
-                         return kernel.fusion.nodes.Contains(node) && hints.Allow(graph, kernel);
-                       }))
-        return InvalidField(
-            "hints", absl::StrCat("they contradict each other: no kernel that computes ",
-                                  graph.value(graph.node(NodeId{node}).result).name, " meets all of them"));
+  FUSION_RETURN_IF_ERROR(CheckHints(submission, model, search, hints, plans.space));
   auto covers = SolveCoversOf(
       graph, plans.space, [&](const FusionImplementation& kernel) { return hints.Allow(graph, kernel); },
       {.count = candidates, .time_limit = kCoverTimeLimit, .lp_text = &plans.lp_text});
@@ -299,26 +332,9 @@ absl::StatusOr<Plans> PlanCovers(const Submission& submission, const CostModel& 
   plans.covers.bound_seconds += start_seconds;
   plans.unseen_seconds += start_seconds;
 
-  v1::SearchSummary& summary = plans.summary;
-  summary.set_fusions(plans.space.fusible_sets);
-  summary.set_covers(static_cast<int64_t>(plans.covers.covers.size()));
-  summary.set_proved_optimal(plans.covers.proved_optimal);
-  summary.set_best_predicted_seconds(plans.covers.covers.front().seconds);
-  summary.set_bound_seconds(plans.covers.bound_seconds);
-  summary.set_gap(1 - summary.bound_seconds() / summary.best_predicted_seconds());
-  if (plans.covers.proved_optimal) summary.set_gap(0);
-  summary.set_complete(plans.space.complete);
-  summary.set_listed_gap(listed_proved ? 0 : listed_gap);
-  for (size_t size = 1; size < plans.space.fusions_by_size.size(); ++size)
-    summary.add_fusions_by_size(plans.space.fusions_by_size[size]);
-  plans.corrections = model.residual().Explain();
-  summary.mutable_prediction()->set_jobs(model.residual().jobs());
-  summary.mutable_prediction()->set_candidates(model.residual().candidates());
-  summary.mutable_prediction()->set_deviation(model.residual().deviation());
-  plans.learned_micros = model.residual().learned_micros();
-  for (const std::string& note : plans.space.notes) summary.add_notes(note);
-  for (const std::string& note : plans.covers.notes) summary.add_notes(note);
-  summary.set_seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  plans.summary.set_listed_gap(listed_proved ? 0 : listed_gap);
+  Summarize(model, &plans);
+  plans.summary.set_seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   return plans;
 }
 

@@ -1,5 +1,5 @@
-// Plans: what a search of a graph found. The covers that are predicted to be fastest, and what is said of all
-// others.
+// Plans are what a search of a graph found: the covers that are predicted to be fastest, and what is said of
+// all others.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,12 @@
 
 namespace fusion {
 
-// Covers by implementations that are allowed; their columns are positions in the space.
+// Returns covers by implementations that are allowed; their columns are positions in the space.
 absl::StatusOr<CoverResult> SolveCoversOf(const Graph& graph, const SearchSpace& space,
                                           const std::function<bool(const FusionImplementation&)>& allowed,
                                           const CoverOptions& options);
 
-// Search and covers.
+// The result of a search and its covers.
 struct Plans {
   // WithoutUnused leaves the implementations that covers use here, and the best ones of single nodes.
   SearchSpace space;
@@ -34,22 +34,22 @@ struct Plans {
   // infinite: there is none.
   double unseen_seconds = 0;
   std::string corrections;     // what was learned of predictions, for people
-  int64_t learned_micros = 0;  // since 1970, when that was last; 0: not known
+  int64_t learned_micros = 0;  // when that was last, since 1970; 0: not known
 };
-// InvalidArgument, also when the hints leave no cover. `fusions`: fusible sets that are looked at; 0: as many
-// as suits the size of the graph.
+// Returns InvalidArgument also when the hints leave no cover. `fusions` is the number of fusible sets that
+// are looked at; 0: as many as suits the size of the graph.
 absl::StatusOr<Plans> PlanCovers(const Submission& submission, const CostModel& model, int candidates,
                                  bool deterministic, const Hints& hints = {}, int64_t fusions = 0);
 
-// Removes what neither the covers nor UnfusedCovers use: nearly all of a large space. Columns are positions
-// in what is left, in the order of before.
+// Removes what neither the covers nor UnfusedCovers use: nearly all of a large space. Columns become
+// positions in what is left, which keeps its order.
 Plans WithoutUnused(Plans plans);
 
-// Ways to compute the graph node by node: each node with its best predicted implementation, each with its
-// second best, and so on.
+// Returns ways to compute the graph node by node: each node with its best predicted implementation, each with
+// its second best, and so on.
 std::vector<CoverSolution> UnfusedCovers(const SearchSpace& space);
 
-// Whether covers are found so fast that a job can afford several searches.
+// Returns whether covers are found so fast that a job can afford several searches.
 bool IsSmall(const Plans& plans);
 
 // A candidate that waits to be timed, and what it is predicted to take.
@@ -58,14 +58,14 @@ struct WaitingCandidate {
   double seconds = 0;
   // Standard deviation of log(measured / predicted), where it is known; 0: that of the model.
   double deviation = 0;
-  // See RaceCandidate; of AllCandidates the same for covers of the same fusions whose kernels have the same
-  // structures.
+  // RaceCandidate explains it; AllCandidates gives the same group to covers of the same fusions whose kernels
+  // have the same structures.
   int group = -1;
 };
-// All covers of the plans.
+// Returns all covers of the plans.
 std::vector<WaitingCandidate> AllCandidates(const Plans& plans);
 
-// The description of a candidate without its code, for explain.
+// Returns the description of a candidate without its code, for explain.
 v1::Candidate DescribeCover(const Graph& graph, const SearchSpace& space, const CoverSolution& cover,
                             int predicted_rank);
 

@@ -18,7 +18,7 @@ bool IsSound(const v1::Statistics& statistics) {
 
 bool HasTime(const v1::Statistics& statistics) { return statistics.median() > 0 && statistics.samples() > 0; }
 
-// Whether what ran, as far as it is said, is the program's code. What gave a time is said.
+// Returns whether the code that ran is the program's. Only a measurement that is not OK may leave it unsaid.
 bool RanItsCode(const v1::Program& program, const v1::ProgramMeasurement& measurement) {
   if (measurement.binaries().empty() && measurement.outcome() != v1::OK) return true;
   std::set<std::string> wanted;

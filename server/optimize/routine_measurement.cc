@@ -44,8 +44,8 @@ v1::MeasurementMethod Method(const v1::TargetProfile::Measuring& measuring) {
 // A kernel, built to repeat its routine few and many times.
 struct Variant {
   RoutineKernel kernel;
-  // Of this round.
-  std::vector<int> resident;  // blocks, the numbers that are to be measured
+  // These fields are set for each round.
+  std::vector<int> resident;  // numbers of blocks that are to be measured
   const CodeUnit* few = nullptr;
   const CodeUnit* many = nullptr;
 };
@@ -60,7 +60,7 @@ struct Trial {
 
 using Point = std::pair<const Variant*, int>;  // of a table: with so many resident blocks
 
-// Of a point: the times of both programs, 0 while they are not known.
+// The times of both programs at a point, 0 while they are not known.
 struct Times {
   double few = 0, many = 0;
   Repeats repeats;
@@ -147,8 +147,8 @@ class RoutineMeasurement {
   }
 
  private:
-  // What is timed on the same elements, which are as many as the largest grid takes: grids that are much
-  // smaller would pass over them a hundred times.
+  // Kernels that are alike in these are timed on the same elements, which are as many as the largest grid
+  // takes: grids that are much smaller would pass over them a hundred times.
   using Likes = std::pair<bool, int>;
 
   Likes LikesOf(const RoutineSource& source, const RoutineKernel& kernel, int resident) const {
@@ -226,7 +226,7 @@ class RoutineMeasurement {
     return absl::OkStatus();
   }
 
-  // Of this round.
+  // Generates the kernels of this round.
   static absl::Status GenerateKernels(Bench* bench, Variant* variant) {
     for (bool many : {false, true}) {
       FusionImplementation implementation = variant->kernel.implementation;
@@ -433,8 +433,8 @@ class RoutineMeasurement {
             std::ceil(tiles / (double(device_.multiprocessors()) * key.second));  // of the busiest block
         const double routine = (times.many - times.few) / ((times.repeats.many - times.repeats.few) * passes);
         add(variant.kernel.routine, parameters, key.second, times.extra_shared_bytes, routine);
-        // What a tile takes beside its loads: an operation on each entry, which takes next to nothing, and
-        // the store.
+        // Beside its loads a tile takes an operation on each entry, which takes next to nothing, and the
+        // store.
         const double started = device_.launch_seconds() + bench->model->StartSeconds();
         if (bench->transfers)
           add(StoreName(*bench->submission.graph, variant.kernel), parameters, key.second,
@@ -459,7 +459,7 @@ class RoutineMeasurement {
   BuiltCode built_;
   std::set<const CodeUnit*> lost_;  // their builds, with workers
   std::set<std::string> left_out_;  // routines
-  // Of all rounds.
+  // These fields are kept over all rounds.
   v1::BuildProgress builds_;
   v1::TimeProgress timings_;
   std::string failure_;  // the last

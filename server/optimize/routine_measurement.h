@@ -1,4 +1,4 @@
-// Times of routines, by programs that workers build and time.
+// Routines are timed by programs that workers build and time.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// How often programs that measure a routine repeat it: few and many times.
+// These numbers say how often programs that measure a routine repeat it: few and many times.
 #pragma once
 
 #include <algorithm>
@@ -10,13 +10,13 @@ struct Repeats {
 };
 
 inline constexpr int kFewestRepeats = 4;
-// Seconds. The clock of a GPU counts in steps of half a microsecond to one.
+// Seconds: the clock of a GPU counts in steps of half a microsecond to one.
 inline constexpr double kLeastDifference = 3e-5;
 inline constexpr int kRepeatsGrow = 8;  // from one round of measuring to the next
 
-// From the peak rate alone follows how often a routine has to be repeated at most, so that it takes longer
-// than loads and stores, which run beside it. Routines of many instructions for each operation, and those of
-// few threads, take a hundred times as long: measuring begins with few and goes on where these do not
+// The peak rate alone says how often a routine has to be repeated at most, so that it takes longer than loads
+// and stores, which run beside it. Routines of many instructions for each operation, and those of few
+// threads, take a hundred times as long: measuring begins with few repeats and goes on where these do not
 // suffice.
 inline Repeats FirstRepeats(Repeats most) {
   constexpr int kLess = kRepeatsGrow * kRepeatsGrow;
@@ -29,9 +29,9 @@ inline Repeats NextRepeats(Repeats repeats, Repeats most) {
   return {.few = few, .many = 2 * few};
 }
 
-// Whether the difference of two times in seconds, of a routine repeated few times and twice as often, is what
-// the repeats took, to 6 %: then nothing that ran beside them was much longer than the fewer, and the clock's
-// steps are small beside it.
+// Returns whether the difference of two times in seconds, of a routine repeated few times and twice as often,
+// is the time that the repeats took, to 6 %: then nothing that ran beside them was much longer than the
+// fewer, and the clock's steps are small beside it.
 inline bool RoutineStandsOut(double few, double many) {
   return many >= 1.9 * few && many - few >= kLeastDifference;
 }

@@ -18,7 +18,7 @@ RoutineTablesKey KeyOf(const DeviceDescription& device) {
   return {.device_class = device.name(), .toolkit = device.toolkit_version()};
 }
 
-// That of the function whose routine it is; empty for loads and stores, which no function has.
+// Returns the source hash of the function whose routine it is; empty for loads and stores, which have none.
 std::string SourceHash(const Catalog& catalog, const std::string& routine) {
   const ElementaryFunction* function = catalog.FindByRoutine(routine.substr(0, routine.find('<')));
   return function == nullptr ? "" : function->source_hash;

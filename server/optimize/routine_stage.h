@@ -1,4 +1,4 @@
-// Tables of routine times: those that are stored, and what a graph lacks.
+// This stage finds the stored tables of routine times, and measures those that a graph lacks.
 #pragma once
 
 #include <string>
@@ -15,7 +15,8 @@
 
 namespace fusion {
 
-// The tables of routine times for the device that the store has. *notes: those that were refused, and why.
+// Returns the tables of routine times that the store has for the device. *notes says which were refused, and
+// why.
 absl::StatusOr<RoutineTables> StoredRoutineTables(const DeviceDescription& device, const Catalog& catalog,
                                                   MeasurementStore& store, std::vector<std::string>* notes);
 // Measures the routines of the graph's element functions that are not `known`, and stores their tables. Notes

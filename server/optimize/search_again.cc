@@ -15,7 +15,7 @@
 namespace fusion {
 namespace {
 
-// How sure the model is of the times of kernels of one graph.
+// Knows how sure the model is of the times of kernels of one graph.
 class KernelDeviations {
  public:
   KernelDeviations(const Submission& submission, const CostModel& model)
@@ -36,8 +36,8 @@ class KernelDeviations {
                                  : known->second.DeviationOf(identity.variant, FeaturesOf(kernel));
   }
 
-  // Of the kernels of a cover together, each with an error of its own; *unsure: which of them has the
-  // largest.
+  // Returns the deviation of the kernels of a cover together, each with an error of its own; *unsure is the
+  // one with the largest.
   double Of(const SearchSpace& space, const CoverSolution& cover, int* unsure) {
     double variance = 0, sum = 0, most = -1;
     for (int column : cover.columns) {

@@ -1,4 +1,4 @@
-// Further candidates of a job, by what it has measured so far.
+// Finds further candidates of a job by what it has measured so far.
 #pragma once
 
 #include <vector>
@@ -15,8 +15,8 @@ namespace fusion {
 // Candidates that wait after a later search.
 struct Waiting {
   std::vector<WaitingCandidate> candidates;
-  double unseen_seconds =
-      0;  // predicted time of the best cover that is none of them, or less; infinite: there is none
+  // Predicted time of the best cover that is none of them, or less; infinite: there is none.
+  double unseen_seconds = 0;
 };
 // `again` is a search of the same submission by a model that knows more. Chooses `most` of its covers that
 // were not timed and whose kernels build: those that may be the fastest, by what they are predicted to take

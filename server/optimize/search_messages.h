@@ -1,4 +1,4 @@
-// A search is asked and answers by messages: these make them, and values of them again.
+// A search is asked and answers by messages: these functions turn values into messages and back.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace fusion {
 
-// `memory`: where the model finds remembered kernels; asked for those of PredictionModel::families alone.
+// In `memory` the model finds remembered kernels; it is asked for those of PredictionModel::families alone.
 v1::PredictionModel ToMessage(const CostModel& model);
 absl::StatusOr<CostModel> FromMessage(const v1::PredictionModel& message,
                                       std::shared_ptr<const KernelMemory> memory);

@@ -46,10 +46,10 @@ class SearchPool {
   // No search may run.
   ~SearchPool();
 
-  // Plans of request.source, which is `graph` once it is checked; `library` and `model` of the request are
-  // set here. `cancelled` is asked about every 20 ms. Statuses of ResolveHints, PlanCovers and ExplainPair;
-  // ResourceExhausted: the search needs more memory; DeadlineExceeded; Cancelled; Internal: its process died;
-  // NotFound: there is no program.
+  // Returns the plans of request.source, which is `graph` once it is checked; `library` and `model` of the
+  // request are set here. `cancelled` is asked about every 20 ms. Statuses are those of ResolveHints,
+  // PlanCovers and ExplainPair; ResourceExhausted: the search needs more memory; DeadlineExceeded; Cancelled;
+  // Internal: its process died; NotFound: there is no program.
   absl::StatusOr<FoundPlans> Search(v1::SearchRequest request, const Graph& graph, const CostModel& model,
                                     const Catalog& library, const std::function<bool()>& cancelled);
 

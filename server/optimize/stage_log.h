@@ -1,4 +1,4 @@
-// When a job was in which stage of its pipeline: noted in the store for traces, and counted.
+// The stages of a job are noted in the store, with their times, for traces, and counted.
 #pragma once
 
 #include <chrono>
@@ -8,18 +8,18 @@
 
 namespace fusion {
 
-// Not thread safe: belongs to the thread that runs the pipeline. That a stage cannot be noted is logged and
-// ends no job. A context without a job notes nothing.
+// Not thread safe: the log belongs to the thread that runs the pipeline. A stage that cannot be noted is
+// logged and ends no job. A context without a job notes nothing.
 class StageLog {
  public:
   explicit StageLog(const PipelineContext& context) : context_(context) {}
-  // The stage in which it is ends.
+  // Ends the current stage.
   ~StageLog();
   StageLog(const StageLog&) = delete;
   StageLog& operator=(const StageLog&) = delete;
 
-  // The stage in which it is ends, and this one begins. round: from 1, of a stage that is gone through
-  // several times.
+  // Ends the current stage and begins this one. round: from 1, for a stage that is gone through several
+  // times.
   void Begin(const std::string& name, int round = 0);
 
  private:

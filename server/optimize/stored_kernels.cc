@@ -53,7 +53,7 @@ absl::StatusOr<RememberedKernel> CheckedKernelTime(const KernelTimeRecord& row) 
 std::vector<RememberedKernel> StoredKernels::Find(const std::string& family) const {
   std::vector<RememberedKernel> kernels;
   if (!families_.contains(family)) return kernels;
-  // Those of these sizes may be the oldest ones.
+  // The rows of the sizes in question may be the oldest ones.
   auto rows = store_.KernelTimes(key_, family, 4 * kMostRelatives);
   if (!rows.ok()) {
     spdlog::warn("measured times of kernels cannot be read, predictions do without: {}",

@@ -1,4 +1,4 @@
-// Measured kernels as the store has them: rows that cannot be right are not used.
+// Measured kernels are read from the store: rows that cannot be right are not used.
 #pragma once
 
 #include <memory>
@@ -15,23 +15,23 @@
 
 namespace fusion {
 
-// The row as predictions use it; without a predicted time where that was of another version of the model.
-// NotFound: it is of another version of what kernels are called, and counts as forgotten. DataLoss, with the
-// reason: it cannot be read, lacks features, or a number in it is not possible.
+// Returns the row as predictions use it; without a predicted time where that was of another version of the
+// model. NotFound: the row has names of kernels of another version, and counts as forgotten. DataLoss, with
+// the reason: it cannot be read, lacks features, or a number in it is not possible.
 absl::StatusOr<RememberedKernel> CheckedKernelTime(const KernelTimeRecord& row);
 
 // Thread safe.
 class StoredKernels final : public KernelMemory {
  public:
-  // `families`: of which there are rows. The store outlives this.
+  // `families` are those that have rows. The store outlives this.
   StoredKernels(MeasurementStore& store, KernelTimesKey key, const std::vector<std::string>& families)
       : store_(store), key_(std::move(key)), families_(families.begin(), families.end()) {}
 
   std::vector<RememberedKernel> Find(const std::string& family) const override;
   std::vector<std::string> Families() const override { return {families_.begin(), families_.end()}; }
 
-  // Of the rows that were looked at so far, how many were refused, and why the first one; empty: none. For
-  // people.
+  // Tells people how many of the rows that were looked at so far were refused, and why the first one; empty:
+  // none.
   std::string RefusedNote() const;
 
  private:
@@ -39,12 +39,12 @@ class StoredKernels final : public KernelMemory {
   const KernelTimesKey key_;
   const std::set<std::string> families_;
   mutable std::mutex mutex_;
-  // Guarded by mutex_: family, sizes and variant of each, and the reason of the first.
+  // Guarded by mutex_: family, sizes and variant of each refused row, and the reason of the first.
   mutable std::set<std::tuple<std::string, std::string, std::string>> refused_;
   mutable std::string first_reason_;
 };
 
-// That of the memory, where it is such a one.
+// Returns StoredKernels::RefusedNote of the memory; empty where it is of another class.
 std::string RefusedNote(const KernelMemory* memory);
 
 }  // namespace fusion

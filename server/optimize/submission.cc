@@ -42,7 +42,7 @@ absl::Status CheckCandidates(int candidates) {
       "candidates", absl::StrCat("must be between 1 and ", kMaximumCandidates, " (0: 30), not ", candidates));
 }
 
-// Of what is asked of the values of inputs; "" for nothing. Names of inputs do not matter.
+// Returns the digest of what is asked of the values of inputs; "" for nothing. Names of inputs do not matter.
 std::string InputValuesDigest(const Graph& graph) {
   std::string text;
   for (size_t i = 0; i < graph.inputs().size(); ++i) {

@@ -1,4 +1,4 @@
-// Checks of what clients send, before anything is stored or searched.
+// Checks what clients send, before anything is stored or searched.
 #pragma once
 
 #include <map>
@@ -20,48 +20,49 @@ struct Submission {
   std::shared_ptr<const Graph> graph;
   SizeValues sizes;
   v1::GraphSummary summary;
-  std::map<std::string, double> tolerances;  // that were asked for, by output
+  std::map<std::string, double> tolerances;  // those asked for, by output
 };
 
-// InvalidArgument with a google.rpc.BadRequest payload: every error of the source, or else every error of the
+// InvalidArgument has a google.rpc.BadRequest payload: every error of the source, or else every error of the
 // sizes.
 absl::StatusOr<Submission> CheckSource(const v1::GraphSource& source, std::shared_ptr<const Catalog> catalog);
 
-// The same of a submission, with the tolerances that it asks for. InvalidArgument with all that are no
-// numbers above 0, or of no output.
+// Checks a submission likewise, with the tolerances that it asks for. InvalidArgument lists all tolerances
+// that are no numbers above 0, or of no output.
 absl::StatusOr<Submission> CheckSubmission(const v1::SubmitRequest& request,
                                            std::shared_ptr<const Catalog> catalog);
 
-// Bounds on the relative errors of the outputs, in their order: as asked, else as they follow from the graph.
+// Returns bounds on the relative errors of the outputs, in their order: as asked, else as they follow from
+// the graph.
 std::vector<double> TolerancesOf(const Submission& submission);
 
-// What was asked of the data and of the tolerances, for people who read the result. A line each.
+// Returns what was asked of the data and of the tolerances, for people who read the result, a line each.
 std::vector<std::string> RemarksOf(const Submission& submission);
 
-// Largest graph that is submitted. Beside the candidates each node is built by itself, as the reference and
-// to be the unfused cover; the search alone (explain) takes kMaxSearchedNodes.
+// The largest graph that is submitted has so many nodes. Beside the candidates each node is built by itself,
+// as the reference and to be the unfused cover; the search alone (explain) takes kMaxSearchedNodes.
 inline constexpr int kMaxSubmittedNodes = 2000;
-// InvalidArgument when the graph has more: said at once, not by a failed job.
+// Returns InvalidArgument when the graph has more, at once instead of by a failed job.
 absl::Status CheckBuildable(const Graph& graph);
 
-// Whether any of its functions is of elements: only these have tables of routine times.
+// Returns whether any function of the graph is of elements: only these have tables of routine times.
 bool HasElements(const Graph& graph);
-// InvalidArgument when none is.
+// Returns InvalidArgument when none is.
 absl::Status CheckBenchmark(const Graph& graph);
 
 inline constexpr int kMaximumCandidates = 1000;
 
-// InvalidArgument naming the field: candidates out of range, time limit that is negative or no number, cache
-// that is no state, arch that is no name of an architecture of the target (it becomes a compiler option),
-// request_id too long.
+// Returns InvalidArgument naming the field: candidates out of range, time limit that is negative or no
+// number, cache that is no state, arch that is no name of an architecture of the target (it becomes a
+// compiler option), request_id too long.
 absl::Status CheckRequestFields(const v1::SubmitRequest& request);
 absl::Status CheckRequestFields(const v1::ExplainRequest& request);
 
-// InvalidArgument when the inputs, outputs, intermediate results and the f64 reference cannot all be in the
-// device's memory; says what is needed and what there is. Checked before anything is built.
+// Returns InvalidArgument when the inputs, outputs, intermediate results and the f64 reference cannot all be
+// in the device's memory; it says what is needed and what there is. This is checked before anything is built.
 absl::Status CheckDeviceMemory(const Submission& submission, const DeviceDescription& device);
 
-// "m=4093,n=5001"
+// Returns the sizes as in "m=4093,n=5001".
 std::string SizesText(const SizeValues& sizes);
 
 }  // namespace fusion

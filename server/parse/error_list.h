@@ -23,10 +23,10 @@ class ErrorList {
   bool empty() const { return count_ == 0; }
   int count() const { return count_; }
   const std::string& file_name() const { return file_name_; }
-  // True a limited number of times: searching for similar names costs time for each error.
+  // Returns true a limited number of times: searching for similar names costs time for each error.
   bool MaySuggest() { return suggestions_++ < kSuggestions; }
 
-  // Ok when empty, else InvalidArgument. The message has one line per error, by position:
+  // Returns Ok when empty, else InvalidArgument. The message has one line per error, by position:
   // "FILE:LINE:COL: error: ...", "FILE:calls[3].arguments[1]: error: ..." or "FILE: error: ...". A
   // google.rpc.BadRequest payload has one FieldViolation per line: field "FILE:LINE:COL" (or the field path),
   // description the rest.

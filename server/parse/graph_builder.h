@@ -1,4 +1,4 @@
-// The last step of reading a source: from checked calls to a Graph.
+// The last step of reading a source makes a Graph from checked calls.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Graphs in the JSON form of fusion.v1.Graph, for those who read them from files.
+// Reads graphs in the JSON form of fusion.v1.Graph from the text of files.
 #pragma once
 
 #include <string>
@@ -9,7 +9,8 @@
 
 namespace fusion {
 
-// Reads the text, which is UTF-8. InvalidArgument: a line "FILE:..." for each mistake, as of a .fuse source.
+// Reads the text, which is UTF-8. InvalidArgument has a line "FILE:..." for each mistake, as for a .fuse
+// source.
 absl::Status ReadGraphJson(absl::string_view text, const std::string& file_name, v1::Graph* graph);
 
 }  // namespace fusion

@@ -28,7 +28,7 @@ struct Kind {
   Fits fits = Fits::kAll;
 };
 
-// Those that are written behind an equals sign come first, in the order in which people are told of them.
+// Kinds that are written behind an equals sign come first, in the order in which people are told of them.
 // Several words may mean the same kind, with other bounds; the protobuf form finds the last of these.
 constexpr std::array<Kind, 12> kKinds = {{
     {"spd", Values::POSITIVE_DEFINITE, Numbers::kNone, 0, 0, Fits::kSquare},
@@ -149,7 +149,7 @@ class Check {
     return false;
   }
 
-  // Whether both are such numbers at all.
+  // Checks that the numbers are finite and not too large for the type.
   bool CheckNumbers() {
     const size_t before = errors_->count();
     const double largest = type_ != nullptr && type_->data_type == v1::F32

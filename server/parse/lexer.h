@@ -1,4 +1,4 @@
-// Characters of a .fuse text to tokens with positions.
+// The lexer makes tokens with positions from the characters of a .fuse text.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ struct Token {
   SourcePosition position;
 };
 
-// One pass over a text that is valid UTF-8. Comments ("//" to the end of the line, "/* */") are skipped.
+// Reads a text that is valid UTF-8 in one pass. Comments ("//" to the end of the line, "/* */") are skipped.
 // Characters that begin no token are reported, a run of them once, and skipped. Not thread safe; `text` must
 // outlive the tokens.
 class Lexer {

@@ -1,4 +1,4 @@
-// Where in the source something stands: a position in a text, or a field of a protobuf message.
+// A location is a place in the source: a position in a text, or a field of a protobuf message.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ enum class GraphField : uint8_t { kNone, kSizes, kVariables, kInputs, kCalls, kO
 // The part of that entry.
 enum class EntryField : uint8_t { kWhole, kName, kDefaultValue, kType, kResult, kFunction, kArguments };
 
-// A value; 16 bytes, so that one per token and argument is affordable.
+// A location takes 16 bytes, so that one per token and argument is affordable.
 struct Location {
   SourcePosition position;  // text; line 0: a protobuf field
   GraphField field = GraphField::kNone;
@@ -27,9 +27,9 @@ struct Location {
     return Location{SourcePosition{}, field, part, index, part_index};
   }
 
-  // "12:5", "calls[3].arguments[1]", or "" for the source as a whole.
+  // Returns "12:5", "calls[3].arguments[1]", or "" for the source as a whole.
   std::string ToString() const;
-  // For the middle of a sentence: "at line 12", "at calls[3].result".
+  // Returns words for the middle of a sentence: "at line 12", "at calls[3].result".
   std::string InWords() const;
 };
 

@@ -9,15 +9,15 @@
 
 namespace fusion {
 
-// "1.0", "-2", "1e-3". Rounded to the nearest double; too small ones give 0. InvalidArgument when the text is
-// no number or its value is beyond double.
+// Reads "1.0", "-2", "1e-3", rounded to the nearest double; too small numbers give 0. InvalidArgument when
+// the text is no number or its value is beyond double.
 absl::StatusOr<double> ParseLiteral(absl::string_view text);
 
-// "1000000", "-5". InvalidArgument when the text is no whole number or does not fit 64 bits.
+// Reads "1000000", "-5". InvalidArgument when the text is no whole number or does not fit 64 bits.
 absl::StatusOr<int64_t> ParseWholeNumber(absl::string_view text);
 
-// The shortest text that ParseLiteral reads back as `value`, with a point or an exponent: "1.0", "-2.5",
-// "1e-30". Requires a finite value.
+// Returns the shortest text that ParseLiteral reads back as `value`, with a point or an exponent: "1.0",
+// "-2.5", "1e-30". Requires a finite value.
 std::string LiteralText(double value);
 
 }  // namespace fusion

@@ -33,30 +33,30 @@ absl::StatusOr<std::shared_ptr<const Graph>> ParseSource(const v1::GraphSource& 
                                                          std::shared_ptr<const Catalog> catalog,
                                                          const ParseOptions& options = {});
 
-// Values for all sizes of a graph: those given, else the defaults of the file. 0 is allowed. InvalidArgument,
-// in the form of ParseSource, for sizes without a value, values for sizes that the graph does not have,
-// negative ones, and variables that would have more than 2^62 bytes.
+// Returns values for all sizes of a graph: those given, else the defaults of the file. 0 is allowed.
+// InvalidArgument, in the form of ParseSource, for sizes without a value, values for sizes that the graph
+// does not have, negative ones, and variables that would have more than 2^62 bytes.
 absl::StatusOr<SizeValues> ResolveSizes(const Graph& graph,
                                         const google::protobuf::Map<std::string, int64_t>& given,
                                         const std::string& file_name);
 
-// Whether the graph calls inline functions, which the text form cannot describe.
+// Returns whether the graph calls inline functions, which the text form cannot describe.
 bool HasInlineFunctions(const Graph& graph);
 
-// The graph as .fuse text, in a fixed layout. Reading it back and printing again gives the same text, unless
-// HasInlineFunctions: of those only the calls are printed. Of inputs that are read from a file it has the
-// names.
+// Returns the graph as .fuse text, in a fixed layout. Reading it back and printing again gives the same text,
+// unless HasInlineFunctions: of inline functions only the calls are printed. Of inputs that are read from a
+// file it has the names.
 std::string PrintFuse(const Graph& graph);
 
-// The graph in the language of Graphviz dot: inputs and outputs as boxes, calls as ellipses, edges labelled
-// with the variable and its type.
+// Returns the graph in the language of Graphviz dot: inputs and outputs as boxes, calls as ellipses, edges
+// labelled with the variable and its type.
 std::string PrintGraphviz(const Graph& graph);
 
-// The protobuf form, inline functions included. ParseSource gives an equal graph back, but for inputs that
-// are read from a file, of which a graph says nothing.
+// Returns the protobuf form, inline functions included. ParseSource gives an equal graph back, but for inputs
+// that are read from a file, of which a graph says nothing.
 v1::Graph ToProto(const Graph& graph);
 
-// ToProto as JSON, indented. ParseSource reads it.
+// Returns ToProto as JSON, indented. ParseSource reads it.
 std::string PrintJson(const Graph& graph);
 
 }  // namespace fusion

@@ -172,9 +172,8 @@ class Parser {
     return FinishStatement(", or ;");
   }
 
-  // What is asked of the values of the input that was read last, if anything: "in (0.5, 2)", "= spd",
-  // "= integers(0, 9)". Which kinds there are, the checker knows: to the language these are words like
-  // others.
+  // Reads what is asked of the values of the input that was read last, if anything: "in (0.5, 2)", "= spd",
+  // "= integers(0, 9)". The checker knows which kinds there are: to the language these are words like others.
   bool ParseValues() {
     ValuesSyntax values;
     values.range = AtWord(kRangeWord);

@@ -13,8 +13,8 @@ namespace fusion {
 // nothing but reports when there are more than `max_calls` calls.
 SyntaxTree ReadGraph(const v1::Graph& graph, int max_calls, ErrorList* errors);
 
-// JSON of fusion.v1.Graph, as protobuf's JSON mapping has it. Returns false after reporting: errors of syntax
-// by line and column, unknown fields and wrong types by field.
+// Reads JSON of fusion.v1.Graph, as protobuf's JSON mapping has it. Returns false after reporting: errors of
+// syntax by line and column, unknown fields and wrong types by field.
 bool ReadJson(absl::string_view json, v1::Graph* graph, ErrorList* errors);
 
 }  // namespace fusion

@@ -1,4 +1,4 @@
-// Cycles among calls: what a graph must not have.
+// A graph must not have cycles among its calls.
 #pragma once
 
 #include <string>
@@ -10,23 +10,23 @@
 
 namespace fusion {
 
-// Strongly connected components of "needs the result of" (Tarjan, SIAM J. Comput. 1(2), 1972), iterative.
-// Linear.
+// Finds the strongly connected components of "needs the result of" (Tarjan, SIAM J. Comput. 1(2), 1972),
+// iteratively and in linear time.
 class Recursion {
  public:
   // The arguments must outlive it.
   Recursion(const SyntaxTree& tree, const std::vector<Symbol>& symbols,
             const std::vector<CheckedCall>& calls);
 
-  // Both calls lie on a common cycle; or they are one call, which needs its own result.
+  // True: both calls lie on a common cycle; or they are one call, which needs its own result.
   bool SameCycle(int a, int b) const { return components_[a] == components_[b]; }
 
-  // A cycle through `call` and `needed`, whose result `call` needs: "x needs y, y needs x". "" from the
-  // second time on for calls of one component. Long cycles are cut.
+  // Describes a cycle through `call` and `needed`, whose result `call` needs: "x needs y, y needs x". Returns
+  // "" from the second time on for calls of one component. Long cycles are cut.
   std::string DescribeOnce(int call, int needed);
 
  private:
-  // Positions of the calls whose results call `index` needs.
+  // Returns the positions of the calls whose results call `index` needs.
   std::vector<int> Needs(int index) const;
   void FindComponents();
 

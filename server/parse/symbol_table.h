@@ -23,8 +23,8 @@ struct Symbol {
   v1::InputValues values;  // inputs
   int computed_by = -1;    // position in SyntaxTree::calls
   bool used = false;
-  bool value_reported = false;  // that it has none, or too late
-  bool order_reported = false;  // that it is declared too late
+  bool value_reported = false;  // reported: it has none, or too late
+  bool order_reported = false;  // reported: it is declared too late
   bool returned = false;
   int value = -1;  // id in the graph
 };
@@ -35,9 +35,9 @@ class SymbolTable {
   // Enters all declarations and reports what is wrong with them: names, duplicates, sizes, types.
   SymbolTable(const SyntaxTree& tree, ErrorList* errors);
 
-  // The position of a variable in symbols(); -1 (reported) for a size and an empty name. A name that is not
-  // declared is reported once and entered as unknown. `hint` (how to declare it) goes into that report when
-  // no declared name is similar.
+  // Returns the position of a variable in symbols(); -1 (reported) for a size and an empty name. A name that
+  // is not declared is reported once and entered as unknown. `hint` (how to declare it) goes into that report
+  // when no declared name is similar.
   int Use(const NameSyntax& use, absl::string_view hint = "");
 
   Symbol& operator[](int position) { return symbols_[position]; }
@@ -47,7 +47,7 @@ class SymbolTable {
   void DeclareSize(const SizeSyntax& size);
   void Declare(const NameSyntax& name, Symbol symbol);
   std::optional<Type> CheckType(const TypeSyntax& type, int order);
-  // Reports what is wrong with one extent; true when nothing is. `type`: in words, for messages.
+  // Reports what is wrong with one extent; returns true when nothing is. `type` is in words, for messages.
   bool CheckExtent(const Extent& extent, const Location& location, int order, const std::string& type,
                    int64_t* constant_bytes);
   int EnterUnknown(const NameSyntax& use);

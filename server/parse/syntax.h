@@ -1,5 +1,5 @@
-// A source as it is written, before names and types are checked: what the .fuse parser and the protobuf
-// reader make and the checker reads.
+// The tree of a source as it is written, before names and types are checked. The .fuse parser and the
+// protobuf reader make it, and the checker reads it.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace fusion {
 
-// Views are into the source, which must outlive the tree. `order` counts statements; a protobuf graph has all
-// its declarations before its calls.
+// Views point into the source, which must outlive the tree. `order` counts statements; a protobuf graph has
+// all its declarations before its calls.
 struct NameSyntax {
   absl::string_view text;
   Location location;
@@ -42,7 +42,7 @@ struct VariableSyntax {
   int type = 0;  // position in SyntaxTree::types
 };
 
-// Between the name of an input and the bounds of its values.
+// This word stands between the name of an input and the bounds of its values.
 inline constexpr absl::string_view kRangeWord = "in";
 
 struct NumberSyntax {
@@ -50,7 +50,7 @@ struct NumberSyntax {
   Location location;
 };
 
-// What is asked of the values of an input: "in (0.5, 2)", "= spd", or a fusion.v1.InputValues.
+// A source asks this of the values of an input: "in (0.5, 2)", "= spd", or a fusion.v1.InputValues.
 struct ValuesSyntax {
   int input = 0;            // position in SyntaxTree::inputs
   absl::string_view word;   // "spd"; kRangeWord; of a message the name of its kind

@@ -9,8 +9,8 @@ struct L2Use {
   // The cache is asked to keep that share of the inputs for which Keeps holds. The rest of them, and results,
   // may be given up first. 0: nothing is asked.
   int percent = 0;
-  // Kernels over vectors keep these too, and what they keep is given up last. Of others matrices stay alone,
-  // and only what is not kept is given up first.
+  // Kernels over vectors keep vectors too, and what they keep is given up last. Other kernels keep matrices
+  // alone, and only what they do not keep is given up first.
   bool vectors = false;
 
   bool Keeps(const Value& value) const {

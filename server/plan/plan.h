@@ -21,34 +21,35 @@ class Skeleton;  // server/skeletons/skeleton.h
 // Predicted time with its terms, seconds.
 struct RunTimeEstimate {
   double bytes = 0;  // moved to and from device memory
-  // Of the graph's inputs that the kernel reads and the outputs that it writes, each once: what has to be
-  // moved.
+  // Bytes of the graph's inputs that the kernel reads and of the outputs that it writes, each once: these
+  // have to be moved.
   double floor_bytes = 0;
   double flops = 0;
   double occupancy = 1;  // resident threads / possible
   double memory_seconds = 0;
   double compute_seconds = 0;
   double barrier_seconds = 0;
-  // What is lost beside the longest of memory, compute and alone: blocks that wait for loads, barriers or the
+  // Seconds lost beside the longest of memory, compute and alone: blocks wait for loads, barriers or the
   // issue of instructions.
   double waiting_seconds = 0;
   double launch_seconds = 0;
-  double issue_seconds = 0;    // that issuing all instructions takes, estimated; no term of the sum
-  double resident_blocks = 1;  // of a multiprocessor at once
+  double issue_seconds = 0;    // estimate for issuing all instructions; no term of the sum
+  double resident_blocks = 1;  // on a multiprocessor at once
   double waves = 1;            // blocks of the grid over those that are resident at once
-  double load =
-      1;  // bytes on their way to the multiprocessors over those that the bandwidth needs (Little's law)
+  // Bytes on their way to the multiprocessors over those that the bandwidth needs (Little's law).
+  double load = 1;
   bool measured_routines = false;  // memory and compute are from tables of routine times
   bool extended_routines = false;  // partly beyond what was measured
-  // Otherwise, on devices with tables: the first routine of which none reaches so far. Empty: none is needed.
+  // Otherwise, on devices with tables: the first routine whose table does not reach so far. Empty: none is
+  // needed.
   std::string missing_routine;
-  double alone_seconds = 0;  // then: of all routines one after the other, by blocks that share nothing
+  double alone_seconds = 0;  // then: all routines one after the other, in blocks that share nothing
   double total_seconds = 0;  // with the correction
   double correction = 1;     // learned from measurements; the terms above are without it
-  bool measured =
-      false;  // the kernel itself was measured by an earlier job, which the correction makes of it
-  int64_t measured_jobs = 0;    // then: by so many jobs; 0: not known
-  int64_t measured_micros = 0;  // since 1970, by the last of them; 0: not known
+  // An earlier job measured the kernel itself; the correction turns the prediction into that time.
+  bool measured = false;
+  int64_t measured_jobs = 0;    // so many jobs measured it then; 0: not known
+  int64_t measured_micros = 0;  // microseconds since 1970 when the last of them did; 0: not known
   int registers = 0;            // estimated, per thread
   int64_t shared_bytes = 0;
   std::string ToString() const;
@@ -64,7 +65,7 @@ struct FusionImplementation {
   std::vector<ValueId> stores;  // values written to device memory, ascending
   RunTimeEstimate estimate;
 
-  // The parameters, of a skeleton whose type that is.
+  // Return the parameters; the skeleton must have this type for them.
   template <typename Parameters>
   const Parameters& As() const {
     return std::any_cast<const Parameters&>(parameters);
@@ -75,9 +76,9 @@ struct FusionImplementation {
   }
 };
 
-// Whether the groups of a kernel that computes `kernel` may add their parts of a reduction over the grid to
-// the stored result itself: a sum of parts in f64, which begins as a value that is at hand when the kernel
-// starts. In f32 each of hundreds of groups would take its rounding from the sum.
+// Returns whether the groups of a kernel that computes `kernel` may add their parts of a reduction over the
+// grid to the stored result itself: a sum of parts in f64, which begins as a value that is at hand when the
+// kernel starts. In f32 each of hundreds of groups would take its rounding from the sum.
 bool AddsInPlace(const Graph& graph, const Node& reduction, const NodeSet& kernel);
 
 // Disjoint fusion implementations that together compute the graph, in an order in which they can run.

@@ -39,14 +39,14 @@ double Race::Deviation() const {
   const double median = MedianOfSorted(errors_);
   for (double error : errors_) distances.push_back(std::abs(error - median));
   std::sort(distances.begin(), distances.end());
-  constexpr double kNormal =
-      1.4826;  // standard deviation over the median distance from the median, of a normal distribution
+  // The standard deviation of a normal distribution over the median distance from its median.
+  constexpr double kNormal = 1.4826;
   return std::max(options_.deviation, kNormal * MedianOfSorted(distances));
 }
 
 double Race::LowerBound(double predicted_seconds, double deviation) const {
   const double common = errors_.empty() ? 0 : MedianOfSorted(errors_);
-  // What shows that predictions are worse than they were thought to be holds for all.
+  // Where predictions prove worse than they were thought to be, all are taken to be worse.
   const double worse = options_.deviation > 0 ? Deviation() / options_.deviation : 1;
   return std::max(options_.floor_seconds, predicted_seconds * std::exp(common - 2 * deviation * worse));
 }

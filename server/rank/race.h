@@ -1,5 +1,5 @@
-// Which candidates are worth building and timing: rounds in predicted order, until none that is left can be
-// the fastest, as far as predictions can be trusted.
+// Chooses the candidates that are worth building and timing: in rounds, in predicted order, until none that
+// is left can be the fastest, as far as predictions can be trusted.
 //
 // Predictions of one graph err by a factor in common, which the median of measured over predicted shows, and
 // each by one of its own. A candidate that is left is taken to be no faster than its prediction times the
@@ -15,8 +15,8 @@
 namespace fusion {
 
 struct RaceOptions {
-  double deviation =
-      0.25;  // standard deviation of log(measured / predicted) of candidates of one graph, from earlier jobs
+  // Standard deviation of log(measured / predicted) of candidates of one graph, from earlier jobs.
+  double deviation = 0.25;
   double floor_seconds = 0;  // no candidate can be faster; 0: not known
   // Predicted time of the best cover that is no candidate; infinite: there is none.
   double unseen_seconds = std::numeric_limits<double>::infinity();
@@ -36,37 +36,37 @@ struct RaceCandidate {
 
 class Race {
  public:
-  // By position.
+  // Candidates are named by their positions.
   Race(const std::vector<RaceCandidate>& candidates, RaceOptions options);
-  // Candidates of which the predicted times are known alone.
+  // Takes candidates of which the predicted times are known alone.
   Race(const std::vector<double>& predicted_seconds, RaceOptions options);
-  // Of the first `least`, so many of each group come before more of one.
+  // Among the first `least` candidates, so many of each group come before any group gives more.
   static constexpr int kOfGroup = 2;
 
-  // Positions of the next round, those that may be fastest first; empty: the race is over. Each position is
-  // given once; Ended is to be called for it before the next round.
+  // Returns the positions of the next round, those that may be fastest first; empty: the race is over. Each
+  // position is given once; Ended is to be called for it before the next round.
   std::vector<int> Next();
-  // measured_seconds: 0 for a candidate that failed. A time that is not steady is an upper bound, and says
-  // nothing of how predictions err.
+  // Notes the time of a candidate; measured_seconds is 0 for one that failed. A time that is not steady is an
+  // upper bound, and says nothing of how predictions err.
   void Ended(int position, double measured_seconds, bool steady = true);
 
-  // What no candidate that is left is taken to beat, seconds; infinite: none is left. Says the same of covers
-  // that are no candidates.
+  // Returns the seconds that no candidate that is left is taken to beat; infinite: none is left. Covers that
+  // are no candidates are not taken to beat them either.
   double LeastLeft() const;
-  // By how much all that was not timed could shorten the best measured time, as a share of it: 0 to 1.
+  // Returns by how much all that was not timed could shorten the best measured time, as a share: 0 to 1.
   double PossibleGain() const;
-  int timed() const { return timed_; }  // that did not fail
+  int timed() const { return timed_; }  // candidates that did not fail
   // Standard deviation that the bounds are made from: the larger one of earlier jobs' and this one's.
   double Deviation() const;
 
  private:
-  // The best that a candidate with these may take.
+  // Returns the shortest time that a candidate with these may take.
   double LowerBound(double predicted_seconds, double deviation) const;
   double Bound(int position) const;
-  // In left_, which is not empty: the candidate that may be fastest. Deviations grow with what is measured,
-  // each by the same factor, so that the order may change.
+  // Returns the candidate in left_, which is not empty, that may be fastest. Deviations grow with what is
+  // measured, each by the same factor, so that the order may change.
   std::vector<int>::iterator First();
-  // The candidate in left_ that is next; its end: none is.
+  // Returns the candidate in left_ that is next; the end of left_: none is.
   std::vector<int>::iterator Choose();
 
   std::vector<RaceCandidate> candidates_;

@@ -10,7 +10,7 @@ constexpr double kMostTie = 1.05;
 
 bool IsOk(const v1::Candidate& candidate) { return candidate.outcome() == v1::OK; }
 
-// What a candidate may take. A time that is not steady is mostly too long.
+// Returns the shortest time that a candidate may take. A time that is not steady is mostly too long.
 double LeastSeconds(const v1::Candidate& candidate) {
   return candidate.steady() ? candidate.measured().median() : candidate.measured().low();
 }

@@ -17,8 +17,8 @@ void RankCandidates(std::vector<v1::Candidate>* candidates);
 // One whose time is not steady counts by its fastest samples.
 std::vector<int> ChooseFinalists(const std::vector<v1::Candidate>& candidates, int count);
 
-// Whether the times tell which candidate is the fastest: its time is steady, and none whose time is not has
-// samples as short. Also where none is OK.
+// Returns whether the times tell which candidate is the fastest: its time is steady, and none whose time is
+// not steady has samples as short. True also where none is OK.
 bool IsReliable(const std::vector<v1::Candidate>& candidates);
 
 }  // namespace fusion

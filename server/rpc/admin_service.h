@@ -13,11 +13,11 @@ namespace fusion {
 // Thread safe. The registry outlives it.
 class AdminServiceImpl : public v1::AdminService::CallbackService {
  public:
-  // Not inline: whoever makes one need not compile the handlers of all methods.
+  // This is not inline: callers need not compile the handlers of all methods.
   AdminServiceImpl(const ServiceContext& context, TokenRegistry& tokens, std::string data_directory);
   ~AdminServiceImpl() override;
 
-  // InvalidArgument: the role or the principal is none, or the seconds are no time.
+  // InvalidArgument: the role or the principal is not valid, or the seconds are no time.
   grpc::ServerUnaryReactor* CreateToken(grpc::CallbackServerContext* call,
                                         const v1::CreateTokenRequest* request,
                                         v1::CreateTokenResponse* response) override;
@@ -33,7 +33,7 @@ class AdminServiceImpl : public v1::AdminService::CallbackService {
                                              v1::ListAuditEntriesResponse* response) override;
   grpc::ServerUnaryReactor* BackUp(grpc::CallbackServerContext* call, const v1::BackUpRequest* request,
                                    v1::BackUpResponse* response) override;
-  // InvalidArgument: no device, or one and all; NotFound: nothing is stored of the device.
+  // InvalidArgument: no device is named, or one and all; NotFound: nothing is stored of the device.
   grpc::ServerUnaryReactor* ResetModel(grpc::CallbackServerContext* call,
                                        const v1::ResetModelRequest* request,
                                        v1::ResetModelResponse* response) override;

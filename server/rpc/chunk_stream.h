@@ -1,4 +1,4 @@
-// Byte strings over streaming calls.
+// Moves byte strings over streaming calls.
 #pragma once
 
 #include <grpcpp/support/server_callback.h>

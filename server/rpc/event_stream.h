@@ -16,7 +16,7 @@
 
 namespace fusion {
 
-// What streams are made of; all of it outlives them.
+// Streams are made of these parts, which outlive them.
 struct StreamParts {
   JobStore& store;
   JobWatchers& watchers;
@@ -25,8 +25,9 @@ struct StreamParts {
 };
 
 // Streams the events after `after_sequence`; ends with OK after the last event of the job, NotFound when
-// there is no such job or it is another user's, Unavailable when the server goes down. What the caller shows
-// is looked at again before events are read: when it is good no more, the stream ends with Unauthenticated.
+// there is no such job or it is another user's, Unavailable when the server goes down. The caller's
+// credentials are checked again before events are read: when they are good no more, the stream ends with
+// Unauthenticated.
 // The events are read on the pool; `begin` is called there first, if the caller may see the job.
 grpc::ServerWriteReactor<v1::JobEvent>* StreamEvents(const StreamParts& parts, const IncomingCall& incoming,
                                                      const std::string& job, int64_t after_sequence,

@@ -9,7 +9,7 @@ namespace fusion {
 // Thread safe.
 class FleetServiceImpl : public v1::FleetService::CallbackService {
  public:
-  // Not inline: whoever makes one need not compile the handlers of all methods.
+  // This is not inline: callers need not compile the handlers of all methods.
   explicit FleetServiceImpl(const ServiceContext& context);
   ~FleetServiceImpl() override;
 

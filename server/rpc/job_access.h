@@ -1,4 +1,4 @@
-// Jobs as their owners may see them.
+// Shows jobs only to callers that may see them.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@
 
 namespace fusion {
 
-// NotFound, in the words of the store: another user's job cannot be told from none.
+// Returns NotFound, in the words of the store: another user's job cannot be told from none.
 absl::Status NoSuchJob(const std::string& job);
 
-// The job, if the caller may see it; it is the subject of the call from here on. NotFound: there is none, or
-// it is another user's.
+// Returns the job if the caller may see it; it is the subject of the call from here on. NotFound: there is
+// none, or it is another user's.
 absl::StatusOr<JobRecord> GetJobFor(AdmittedCall& call, JobStore& store, const std::string& job);
 
 }  // namespace fusion

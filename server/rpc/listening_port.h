@@ -13,16 +13,16 @@
 
 namespace fusion {
 
-// What holds for all callers, whoever they are.
+// Sets the limits that hold for all callers.
 void SetConnectionLimits(grpc::ServerBuilder& builder, bool tls);
 
-// Makes the credentials of the port: those without TLS when no files are named. Errors as
-// MakeTlsServerCredentials, and InvalidArgument when only some are.
+// Makes the credentials of the port: those without TLS when no files are named. Errors are those of
+// MakeTlsServerCredentials, and InvalidArgument when only some files are named.
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> ListeningCredentials(const TlsFiles& files,
                                                                               AccessGate& gate);
 
-// Says why a server cannot listen at HOST:PORT; gRPC would only say that it cannot. Unavailable: it is no
-// address of this machine, or is taken; the message says which.
+// Says why a server cannot listen at HOST:PORT; gRPC would only say that it cannot. Unavailable: the address
+// is none of this machine, or is taken; the message says which.
 absl::Status CheckPortIsFree(const std::string& address);
 
 }  // namespace fusion

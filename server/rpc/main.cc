@@ -37,6 +37,7 @@ void RaiseFileLimit() {
 
 }  // namespace
 
+// It is long because each option takes a line to name it and a line to use it.
 int main(int argc, char** argv) {
   if (argc == 2 && std::string_view(argv[1]) == fusion::kSearchProcessArgument)
     return fusion::RunSearchProcess(STDIN_FILENO, STDOUT_FILENO);

@@ -28,7 +28,7 @@
 namespace fusion {
 namespace {
 
-// A benchmark without a source is of the library.
+// A benchmark without a source is one of the library.
 v1::SubmitRequest WithSource(const v1::SubmitRequest& request,
                              const std::shared_ptr<const Catalog>& catalog) {
   v1::SubmitRequest wanted = request;
@@ -39,7 +39,7 @@ v1::SubmitRequest WithSource(const v1::SubmitRequest& request,
   return wanted;
 }
 
-// What the caller sent; a new trace when that is none.
+// Returns the trace that the caller sent; a new one when it sent none.
 TraceContext TraceOf(const grpc::CallbackServerContext& call) {
   const auto header = call.client_metadata().find(kTraceParentHeader);
   if (header == call.client_metadata().end()) return NewTrace();
@@ -47,8 +47,8 @@ TraceContext TraceOf(const grpc::CallbackServerContext& call) {
   return given ? *given : NewTrace();
 }
 
-// The kind of device that a submission asks for; of a repeated request id the one that it was the first time,
-// whatever the farm has been joined by since.
+// Returns the kind of device that a submission asks for; for a repeated request id the kind that it was the
+// first time, whatever has joined the farm since.
 absl::StatusOr<std::string> KindOf(const ServiceContext& context, const std::string& user,
                                    const v1::SubmitRequest& wanted) {
   if (!wanted.request_id().empty()) {

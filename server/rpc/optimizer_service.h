@@ -1,5 +1,5 @@
-// gRPC adapter of OptimizerService: reads the request, calls the program, fills the response. No logic of its
-// own.
+// gRPC adapter of OptimizerService: reads the request, calls the program, fills the response. It has no
+// logic of its own.
 #pragma once
 
 #include "fusion/v1/optimizer.grpc.pb.h"
@@ -10,14 +10,14 @@ namespace fusion {
 // Thread safe.
 class OptimizerServiceImpl : public v1::OptimizerService::CallbackService {
  public:
-  // Not inline: whoever makes one need not compile the handlers of all methods.
+  // This is not inline: callers need not compile the handlers of all methods.
   explicit OptimizerServiceImpl(const ServiceContext& context);
   ~OptimizerServiceImpl() override;
 
   // The graph is checked before the job exists, and the job is stored before the answer.
   grpc::ServerUnaryReactor* Submit(grpc::CallbackServerContext* call, const v1::SubmitRequest* request,
                                    v1::Job* response) override;
-  // What a caller sends counts among the answers that wait for him until it is stored.
+  // A caller's input counts among the answers that wait for that caller until it is stored.
   grpc::ServerReadReactor<v1::Chunk>* UploadInput(grpc::CallbackServerContext* call,
                                                   v1::WriteBlobResponse* response) override;
   grpc::ServerUnaryReactor* GetJob(grpc::CallbackServerContext* call, const v1::GetJobRequest* request,

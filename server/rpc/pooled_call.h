@@ -17,7 +17,7 @@
 
 namespace fusion {
 
-// Bytes of error message and details that the caller of `context` accepts (kErrorBytesHeader).
+// Returns the bytes of error message and details that the caller of `context` accepts (kErrorBytesHeader).
 size_t AcceptedErrorBytes(const grpc::CallbackServerContext& context);
 
 // Runs `work`; an exception becomes Internal (ResourceExhausted when memory ran out).
@@ -34,8 +34,8 @@ struct IncomingCall {
 struct AdmittedCall {
   const Principal& caller;
   const CancellationToken& token;  // cancelled when the caller gives up
-  std::string subject;             // what it is about, for the audit log: "jobs/..."
-  // The caller was told NotFound of what is not his: recorded as PERMISSION_DENIED.
+  std::string subject;             // for the audit log, what the call is about: "jobs/..."
+  // The caller was told NotFound of what is another user's: recorded as PERMISSION_DENIED.
   bool refused = false;
 };
 

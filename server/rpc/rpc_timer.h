@@ -1,4 +1,4 @@
-// How long the calls of a gRPC server take.
+// Measures how long the calls of a gRPC server take.
 #pragma once
 
 #include <grpcpp/support/server_interceptor.h>

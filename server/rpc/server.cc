@@ -137,6 +137,7 @@ std::string WithPort(const std::string& address, int port) {
 
 }  // namespace
 
+// It is long because it lists the parts of a server in the order in which each can begin.
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
   // A server may end in exit(), in a program that tunes, and log until then: the log has to be older.
   spdlog::default_logger_raw();

@@ -1,4 +1,4 @@
-// The whole server as one object: store, dispatcher, job runner and the gRPC services over them.
+// Server is the whole server as one object: store, dispatcher, job runner and the gRPC services over them.
 #pragma once
 
 #include <grpcpp/channel.h>
@@ -40,24 +40,24 @@ class Server {
  public:
   // Unavailable: the data directory is in use by another process or cannot be written, or the address is
   // taken; the message says which. FailedPrecondition: without TLS it would listen where other machines reach
-  // it. Other statuses as OpenSqliteStore, Catalog::BuiltIn and LoadTlsMaterial.
+  // it. Other statuses are those of OpenSqliteStore, Catalog::BuiltIn and LoadTlsMaterial.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options);
   // Shutdown().
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // "host:port" with the real port; "" when in this process alone.
+  // Returns "host:port" with the real port; "" when in this process alone.
   const std::string& address() const;
-  // Of the metrics' pages; "" when there are none.
+  // Returns the address of the metrics' pages; "" when there are none.
   std::string metrics_address() const;
-  // What this server counts.
+  // Returns the counters of this server.
   ServerMetrics& metrics();
   // For programs that have the server in their own process.
   Store& store();
-  // To this server without the network. Calls end with Unavailable after Shutdown(); calls that are held end
-  // with an answer. No call may begin while Shutdown() runs: gRPC 1.51's in-process transport then calls a
-  // null function.
+  // Returns a channel to this server without the network. Calls end with Unavailable after Shutdown(); calls
+  // that are held end with an answer. No call may begin while Shutdown() runs: gRPC 1.51's in-process
+  // transport then calls a null function.
   std::shared_ptr<grpc::Channel> InProcessChannel();
   // Ends held calls and streams, interrupts pipelines, waits. Unfinished jobs stay in the store. Harmless
   // when repeated.

@@ -1,4 +1,4 @@
-// What the gRPC adapters share.
+// The gRPC adapters share this context.
 #pragma once
 
 #include <boost/asio/thread_pool.hpp>
@@ -25,8 +25,8 @@ struct ServiceContext {
   JobWatchers& watchers;
   AccessGate& gate;                    // every call goes through it
   boost::asio::thread_pool& requests;  // short work: reads, writes, parsing
-  boost::asio::thread_pool&
-      workers;  // the same for calls of workers, of which there are many: users do not wait behind them
+  // Short work for calls of workers, which are many: users do not wait behind them.
+  boost::asio::thread_pool& workers;
   boost::asio::thread_pool& searches;  // longer work: Explain, ReportModel
   std::string dump_directory;          // see PipelineContext
   ServerMetrics* metrics = nullptr;    // never null in a server

@@ -19,7 +19,7 @@ int HighestKnown(absl::string_view known, int of_earlier_servers) {
   return absl::SimpleAtoi(known, &highest) ? highest : of_earlier_servers;
 }
 
-// Of those that are set.
+// Names the set fields with numbers above `highest`.
 std::vector<std::string> FieldsAbove(const google::protobuf::Message& request, int highest) {
   std::vector<const google::protobuf::FieldDescriptor*> set;
   request.GetReflection()->ListFields(request, &set);

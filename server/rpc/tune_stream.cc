@@ -218,7 +218,7 @@ class TuneStream : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
     if (end_) return FinishIfDone(std::move(lock));
     std::optional<v1::TuneResponse> response = outbox_->Next();
     if (!response) {
-      // That everything is stored is not enough: it may not have been put into the outbox yet.
+      // It is not enough that everything is stored: it may not have been put into the outbox yet.
       if (reads_done_ && acknowledged_ >= reported_) {
         end_ = absl::OkStatus();
         FinishIfDone(std::move(lock));

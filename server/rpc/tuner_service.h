@@ -7,7 +7,7 @@
 
 namespace fusion {
 
-// v1::TunerService::CallbackService, but that the messages of Tune come as bytes (StartTuneStream).
+// This is v1::TunerService::CallbackService, but the messages of Tune come as bytes (StartTuneStream).
 using TunerCallbacks = v1::TunerService::WithRawCallbackMethod_Tune<
     v1::TunerService::WithCallbackMethod_ListTunings<v1::TunerService::WithCallbackMethod_GetTuning<
         v1::TunerService::WithCallbackMethod_WatchTuning<v1::TunerService::WithCallbackMethod_ResetTuning<
@@ -16,7 +16,7 @@ using TunerCallbacks = v1::TunerService::WithRawCallbackMethod_Tune<
 // Thread safe. The registry outlives it.
 class TunerServiceImpl : public TunerCallbacks {
  public:
-  // Not inline: whoever makes one need not compile the handlers of all methods.
+  // This is not inline: callers need not compile the handlers of all methods.
   TunerServiceImpl(const ServiceContext& context, TuningRegistry& tunings);
   ~TunerServiceImpl() override;
 
@@ -25,7 +25,7 @@ class TunerServiceImpl : public TunerCallbacks {
   grpc::ServerUnaryReactor* ListTunings(grpc::CallbackServerContext* call,
                                         const v1::ListTuningsRequest* request,
                                         v1::ListTuningsResponse* response) override;
-  // NotFound, here and below.
+  // NotFound, here and below: no such tuning.
   grpc::ServerUnaryReactor* GetTuning(grpc::CallbackServerContext* call, const v1::GetTuningRequest* request,
                                       v1::TuningDetails* response) override;
   grpc::ServerWriteReactor<v1::Tuning>* WatchTuning(grpc::CallbackServerContext* call,

@@ -1,4 +1,4 @@
-// WatchTuning: what is known of a tuning, as it changes.
+// Serves WatchTuning: what is known of a tuning, as it changes.
 #pragma once
 
 #include <grpcpp/support/server_callback.h>
@@ -15,7 +15,7 @@
 namespace fusion {
 
 // Sends the tuning as it is, then after changes, at most ten times a second. `watchers` are told the names of
-// tunings that changed. Ends with NotFound, Unauthenticated when what the caller shows is good no more,
+// tunings that changed. Ends with NotFound, Unauthenticated when the caller's credentials are good no more,
 // Unavailable when the server goes down. All arguments but the call outlive the stream.
 grpc::ServerWriteReactor<v1::Tuning>* StartTuningWatch(TuningRegistry& tunings, JobWatchers& watchers,
                                                        boost::asio::thread_pool& pool, AccessGate& gate,

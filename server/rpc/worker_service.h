@@ -12,11 +12,11 @@ namespace fusion {
 // Thread safe.
 class WorkerServiceImpl : public v1::WorkerService::CallbackService {
  public:
-  // Not inline: whoever makes one need not compile the handlers of all methods.
+  // This is not inline: callers need not compile the handlers of all methods.
   explicit WorkerServiceImpl(const ServiceContext& context);
   ~WorkerServiceImpl() override;
 
-  // Held by the dispatcher for up to request->wait_seconds; no thread waits.
+  // The dispatcher holds the call for up to request->wait_seconds; no thread waits.
   grpc::ServerUnaryReactor* Synchronize(grpc::CallbackServerContext* call,
                                         const v1::SynchronizeRequest* request,
                                         v1::SynchronizeResponse* response) override;
@@ -27,7 +27,7 @@ class WorkerServiceImpl : public v1::WorkerService::CallbackService {
 
  private:
   const ServiceContext context_;
-  std::atomic<int64_t> calls_{0};  // of Synchronize, so far
+  std::atomic<int64_t> calls_{0};  // calls of Synchronize so far
 };
 
 }  // namespace fusion

@@ -133,8 +133,8 @@ class Enumerator {
     return order;
   }
 
-  // Whether all that the members depend on is among them, or done or refused: else a node that is left behind
-  // may find none to join.
+  // Returns whether all that the members depend on is among them, or done or refused: else a node that is
+  // left behind may find none to join.
   bool IsClosed(const Members& members, const NodeSet& set, const NodeSet& refused) const {
     return std::all_of(members.begin(), members.end(), [&](int member) {
       const std::vector<int>& joined = joined_by_edge_[member];

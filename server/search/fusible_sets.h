@@ -14,7 +14,7 @@
 
 namespace fusion {
 
-// What enumeration needs to know of a graph.
+// The enumeration needs this of a graph.
 struct FusibleSetProblem {
   std::vector<std::vector<int>> successors;      // of a DAG, nodes in a topological order
   std::vector<std::vector<int>> sharing_groups;  // nodes that read the same value
@@ -25,12 +25,12 @@ struct FusibleSetOptions {
   int64_t max_sets = 100'000;  // returned
   // Sets looked at, wanted or not: bounds the time when may_extend refuses nearly all of very many.
   int64_t max_candidates = 10'000'000;
-  // False: neither this set nor any superset of it is wanted. Empty: everything is. Called at most once per
-  // set, for convex connected sets only.
+  // False: neither this set nor any superset of it is wanted. An empty function wants all sets. It is called
+  // at most once per set, for convex connected sets only.
   std::function<bool(const NodeSet&)> may_extend;
 };
 
-// Which limit left sets out.
+// The limit that left sets out.
 enum class EnumerationLimit {
   kNone,           // the list is complete
   kMaxNodes,       // larger sets exist (or were too many to look at); complete up to max_nodes
@@ -48,30 +48,30 @@ struct FusibleSets {
   EnumerationLimit limit = EnumerationLimit::kNone;
 };
 
-// All fusible sets within the limits. Time: sets * (adjacent nodes) * nodes / 64. Requires max_nodes >= 1,
-// max_sets >= 1, indices in range, and nodes in topological order. Thread safe.
+// Returns all fusible sets within the limits. Time: sets * (adjacent nodes) * nodes / 64. Requires max_nodes
+// >= 1, max_sets >= 1, indices in range, and nodes in topological order. Thread safe.
 FusibleSets EnumerateFusibleSets(const FusibleSetProblem& problem, const FusibleSetOptions& options);
 
-// The same for a graph; node i is NodeId{i}. A shared literal or scalar does not connect: it costs no traffic
-// to speak of.
+// Enumerates the sets of a graph; node i is NodeId{i}. A shared literal or scalar does not connect: it costs
+// no traffic to speak of.
 FusibleSets EnumerateFusibleSets(const Graph& graph, const FusibleSetOptions& options);
 FusibleSetProblem FusibleSetProblemOf(const Graph& graph);
 
-// In which order nodes are taken, as seeds and of those adjacent to a set. Layers: by number. Chains: depth
-// first, each node soon after what it depends on, and one that an edge joins before one that only reads the
-// same; where statements stand in the source makes no difference but between equals.
+// The order in which nodes are taken, as seeds and of those adjacent to a set. Layers: by number. Chains:
+// depth first, each node soon after what it depends on, and one that an edge joins before one that only reads
+// the same value; where statements stand in the source matters between equals alone.
 enum class Growth { kLayers, kChains };
 
-// The smallest convex set that holds `nodes`, which it may have to connect no further. Nothing for more than
+// Returns the smallest convex set that holds `nodes`, which may be unconnected; an empty one for more than
 // kMaxReachabilityNodes nodes.
 NodeSet ConvexClosure(const FusibleSetProblem& problem, const NodeSet& nodes);
 
-// Large fusible sets, for graphs whose sets are too many to list. From each node in turn that is in none so
-// far, a set grows by the first adjacent node that is in none either, keeps it convex and is let in by
-// `may_join` (asked of the set with the node), until none does or it has `max_nodes`; a chain then gives back
-// the last nodes, so that it depends on nothing that comes later. Gives that set and, of the sets on the way,
-// some: each a third larger than the one before. Those of `larger_than` nodes or fewer, and all after
-// `max_sets`, are left out. Nothing for more than kMaxReachabilityNodes nodes. Deterministic.
+// Returns large fusible sets, for graphs whose sets are too many to list. From each node in turn that is in
+// no set so far, a set grows by the first adjacent node that is in no set either, keeps it convex and is let
+// in by `may_join` (asked of the set with the node), until there is none or it has `max_nodes`; a chain then
+// gives back the last nodes, so that it depends on nothing that comes later. The result has that set and some
+// of the sets on the way: each a third larger than the one before. Sets of `larger_than` nodes or fewer, and
+// all after `max_sets`, are left out. It is empty for more than kMaxReachabilityNodes nodes. Deterministic.
 std::vector<NodeSet> GrowFusibleSets(const FusibleSetProblem& problem, Growth growth, int larger_than,
                                      int max_nodes, int64_t max_sets,
                                      const std::function<bool(const NodeSet&)>& may_join);

@@ -38,7 +38,7 @@ void KeepDifferent(int keep, std::vector<FusionImplementation>* all) {
   *all = std::move(kept);
 }
 
-// Of the graph's inputs that the kernel reads and the outputs that it writes.
+// Returns the bytes of the graph's inputs that the kernel reads and the outputs that it writes.
 double FloorBytes(const Graph& graph, const FusionImplementation& implementation, const SizeValues& sizes) {
   double bytes = 0;
   for (ValueId id : implementation.loads)

@@ -17,16 +17,16 @@ struct ImplementationOptions {
   int keep = 8;                // the best predicted ones of each fusion
   int max_combinations = 64;   // of function implementations within one fusion
   bool deterministic = false;  // nothing whose last bits differ from run to run (sums by atomic additions)
-  // Set: of fusions of several nodes only those for which it holds; of single nodes, which must remain, those
-  // beside the others.
+  // If set, fusions of several nodes keep only implementations for which it holds. Single nodes must remain:
+  // they keep such implementations beside the others.
   std::function<bool(const FusionImplementation&)> wanted;
-  // Set: what is known of measured kernels that compute the nodes.
+  // If set, it returns what is known of measured kernels that compute the nodes.
   std::function<FamilyTimes(const NodeSet&)> measured;
 };
 
-// All that fits the device, best predicted first, at most `keep`; those predicted more than four times as
-// slow as the best are dropped. Deterministic. Empty when no skeleton can compute the fusion or nothing fits;
-// then *reason says why.
+// Returns all that fit the device, best predicted first, at most `keep`; those predicted more than four times
+// as slow as the best are dropped. Deterministic. Empty when no skeleton can compute the fusion or nothing
+// fits; then *reason says why.
 std::vector<FusionImplementation> ImplementFusion(const Graph& graph, const NodeSet& nodes,
                                                   const SizeValues& sizes, const CostModel& model,
                                                   const ImplementationOptions& options, std::string* reason);

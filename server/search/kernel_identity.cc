@@ -91,7 +91,7 @@ KernelIdentity KernelNames::Of(const FusionImplementation& implementation) const
 
 std::string VariantOf(const Graph& graph, const FusionImplementation& implementation) {
   std::string text = implementation.skeleton->Variant(implementation);
-  // What an earlier kernel writes is not loaded as constants are (LoweringContext::Pointer).
+  // The results of earlier kernels are not loaded as constants are (LoweringContext::Pointer).
   for (size_t i = 0; i < implementation.loads.size(); ++i)
     if (!graph.value(implementation.loads[i]).is_input) absl::StrAppend(&text, " after ", i);
   return text;

@@ -1,4 +1,4 @@
-// What a kernel is called in the memory of measured times: the same in every graph that has it.
+// The memory of measured times calls a kernel the same in every graph that has it.
 #pragma once
 
 #include <string>
@@ -9,15 +9,15 @@
 
 namespace fusion {
 
-// Of one graph at given sizes; both must outlive it.
+// The names of the kernels of one graph at given sizes; both must outlive the object.
 class KernelNames {
  public:
   KernelNames(const Graph& graph, const SizeValues& sizes) : graph_(graph), sizes_(sizes) {}
-  // `family` and `sizes` of the kernels that compute the nodes. The family covers functions with their
-  // routines, types, what is read from and written to memory, and which extents are equal; values are
+  // Returns `family` and `sizes` of the kernels that compute the nodes. The family covers functions with
+  // their routines, types, what is read from and written to memory, and which extents are equal; values are
   // numbered in the order in which the nodes, ascending, name them.
   KernelIdentity Of(const NodeSet& nodes) const;
-  // With `variant`.
+  // Returns them with `variant`.
   KernelIdentity Of(const FusionImplementation& implementation) const;
 
  private:
@@ -25,8 +25,8 @@ class KernelNames {
   const SizeValues& sizes_;
 };
 
-// How the implementation computes them: every parameter, implementation and order that its code is made from,
-// and which of its loads are of other kernels' results.
+// Returns how the implementation computes its nodes: every parameter, implementation and order that its code
+// is made from, and which of its loads are of other kernels' results.
 std::string VariantOf(const Graph& graph, const FusionImplementation& implementation);
 
 }  // namespace fusion

@@ -18,7 +18,8 @@ constexpr L2Use kAnyL2Use = {.vectors = true};
 
 uint64_t Bit(int position) { return uint64_t{1} << position; }
 
-// Of a map from vectors of one type, and scalars, to such a vector: that type; null: it is none.
+// Returns the type of the vectors if the node maps vectors of that type, and scalars, to such a vector; else
+// null.
 const Type* VectorType(const Graph& graph, const Node& node) {
   const Type& type = graph.value(node.result).type;
   if (node.mapped() || node.is_reduction() || node.dimensions.size() != 1 || type.mapped ||
@@ -63,7 +64,7 @@ PlainVectors::PlainVectors(const Graph& graph, const SizeValues& sizes, const Co
                        .bytes = static_cast<double>(value.type.Bytes(sizes))});
 }
 
-// Whether the set is plain; then what it touches.
+// Returns whether the set is plain; then finds what it touches.
 bool PlainVectors::See(const NodeSet& nodes) {
   members_ = nodes.Members();
   if (members_.size() < 2 || members_.size() > size_t{kMaxLinearizedNodes}) return false;

@@ -28,7 +28,7 @@ class PlainVectors {
   // kernels compute the set.
   bool Implement(const NodeSet& nodes, std::vector<FusionImplementation>* out);
 
-  // For how many sets times were predicted.
+  // Times were predicted for so many sets.
   int64_t predictions() const { return static_cast<int64_t>(choices_.size()); }
 
  private:
@@ -46,7 +46,7 @@ class PlainVectors {
     std::any parameters;
     RunTimeEstimate estimate;
   };
-  // All that choices depend on beside device, options and graph.
+  // Choices depend on these numbers alone beside device, options and graph.
   using Numbers = std::array<uint64_t, 10>;
 
   bool See(const NodeSet& nodes);
@@ -61,13 +61,13 @@ class PlainVectors {
   std::vector<ValueFacts> values_;
   absl::flat_hash_map<Numbers, std::vector<Choice>> choices_;
 
-  // Of the set that is looked at.
+  // These fields describe the set that is looked at.
   std::vector<int> members_;             // as a kernel computes them (member_order.h)
   std::vector<ValueId> loads_, stores_;  // ascending
-  // Vectors, the results of members first. Nodes are positions among the ascending members.
-  std::vector<uint64_t> readers_;  // as bits
-  int live_ = 0;                   // most vectors of which an entry is live at once
-  // Of each value: where in readers_ it is, if it was seen in the set of that number.
+  // The readers of each vector, results of members first, as bits: positions among the ascending members.
+  std::vector<uint64_t> readers_;
+  int live_ = 0;  // most vectors of which an entry is live at once
+  // For each value its position in readers_, if it was seen in the set of that number.
   std::vector<int> vector_;
   std::vector<int64_t> seen_in_;
   int64_t set_ = 0;

@@ -99,14 +99,14 @@ class ParameterReader {
   void Field(FusionImplementation& kernel);
   template <typename Type>
   void Field(std::vector<Type>& fields) {
-    // No more than there are numbers or kernels for.
+    // The vector becomes no longer than there are numbers or kernels for.
     fields.resize(Number(0, message_.numbers_size() + message_.kernels_size()));
     for (Type& field : fields) Field(field);
   }
 
   const v1::FusionImplementation& message_;
   const Graph& graph_;
-  int number_ = 0, text_ = 0, kernel_ = 0;  // of the next ones
+  int number_ = 0, text_ = 0, kernel_ = 0;  // positions of the next ones
   bool known_ = true;
 };
 

@@ -1,4 +1,4 @@
-// Fusion implementations as messages and back, every field.
+// Fusion implementations become messages and are read back, with every field.
 #pragma once
 
 #include "absl/status/statusor.h"

@@ -1,7 +1,7 @@
-// A skeleton: the loop structure of a generated kernel, with all that is known of it. Everything that works
+// A skeleton is the loop structure of a generated kernel, with all that is known of it. Everything that works
 // on kernels of any skeleton (the search, the code generator, what is learned) calls these methods; nothing
-// outside of a skeleton's folder knows its parameters. To add one: a folder beside the others, and its line
-// in skeletons.cc.
+// outside of a skeleton's folder knows its parameters. A new one takes a folder beside the others, and its
+// line in skeletons.cc.
 #pragma once
 
 #include <any>
@@ -27,9 +27,9 @@ struct FusionProblem {
   const NodeSet& nodes;
   int max_combinations = 64;   // of the ways to compute each node
   bool deterministic = false;  // nothing whose last bits differ from run to run (sums by atomic additions)
-  std::optional<FusionShape> loop;  // as one loop, where there is a skeleton for that
-  // As loops one after the other, with a barrier of the whole grid between them. Empty: they are no such, or
-  // the target has no such barrier.
+  std::optional<FusionShape> loop;  // the nodes as one loop, where a skeleton has that
+  // The nodes as loops one after the other, with a barrier of the whole grid between them. Empty: they are
+  // no such loops, or the target has no such barrier.
   std::vector<FusionShape> sweeps;
 };
 
@@ -37,15 +37,15 @@ class Skeleton {
  public:
   virtual ~Skeleton() = default;
 
-  // For people, in descriptions of kernels and in results: "row_panel". Two skeletons may have one name.
+  // People read the name in descriptions of kernels and in results: "row_panel". Two skeletons may share it.
   virtual const char* name() const = 0;
 
   // The answer says whether one loop of this skeleton computes the nodes, a convex set, or why not. There is
   // none where they are of a kind that other skeletons are for.
   virtual std::optional<SkeletonAnswer> Loop(const Graph& graph, const NodeSet& nodes) const;
-  // The roles of the nodes of a kernel of this skeleton; of loops over vectors and rows.
+  // Returns the roles of the nodes of a kernel of this skeleton, if its loops go over vectors or rows.
   virtual LoopRoles Roles(const Graph& graph, const NodeSet& nodes) const;
-  // The simplest kernel of a loop for which Loop answered: slow, and of any size.
+  // Returns the simplest kernel of a loop for which Loop answered: slow, and of any size.
   virtual FusionImplementation Reference(const FusionShape& shape) const;
 
   // Appends every kernel for the problem that the device can run, each with its estimate without corrections;
@@ -53,7 +53,8 @@ class Skeleton {
   virtual void Configure(const FusionProblem& problem, std::vector<FusionImplementation>* out,
                          NearestMiss* miss) const = 0;
 
-  // The code of the context's implementation. Internal (a bug of the search): its parameters do not fit.
+  // Returns the code of the context's implementation. Internal (a bug of the search): its parameters do not
+  // fit.
   virtual absl::StatusOr<FusionCode> Lower(LoweringContext& context) const = 0;
 
   // Corrections of predictions see these of a kernel. They are made from the terms of its estimate without
@@ -63,15 +64,15 @@ class Skeleton {
   // one structure are wrong together. Structures of skeletons of one name are ordered by these numbers.
   virtual std::vector<int> Structure(const FusionImplementation& kernel) const = 0;
 
-  // Deterministic, for people and logs: "{M1,v1} element T128 E128 staged [thread,thread]".
+  // Returns a deterministic text for people and logs: "{M1,v1} element T128 E128 staged [thread,thread]".
   virtual std::string Describe(const Graph& graph, const FusionImplementation& kernel) const = 0;
-  // Every parameter and order that the code is made from, as text. Measured times are stored under it.
+  // Returns as text every parameter and order that makes the code. Measured times are stored under it.
   virtual std::string Variant(const FusionImplementation& kernel) const = 0;
 
-  // The loops of a kernel that is made of several.
+  // Returns the loops of a kernel that is made of several.
   virtual const std::vector<FusionImplementation>& Sweeps(const FusionImplementation& kernel) const;
 
-  // The parameters as a message and back.
+  // These write the parameters to a message and read them back.
   virtual void Write(const std::any& parameters, ParameterWriter* writer) const = 0;
   virtual std::any Read(ParameterReader* reader) const = 0;
 };

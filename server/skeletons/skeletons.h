@@ -1,4 +1,4 @@
-// The list of skeletons, and what is asked of all of them.
+// The list of skeletons, and questions to all of them.
 #pragma once
 
 #include <string>
@@ -14,21 +14,21 @@
 
 namespace fusion {
 
-// In the order in which kernels that are predicted alike are preferred.
+// Returns them in the order in which kernels that are predicted alike are preferred.
 const std::vector<const Skeleton*>& Skeletons();
 
-// The loop that computes a convex set of nodes, or why there is none. The search asks this; it assumes
-// nothing of what a kernel can do.
+// Returns the loop that computes a convex set of nodes, or why there is none. The search asks this; it
+// assumes nothing of what a kernel can do.
 SkeletonAnswer ChooseSkeleton(const Graph& graph, const NodeSet& nodes);
 
-// The nodes as sweeps of one cooperative kernel: each a set that one loop without mapped elements computes,
-// in an order in which they can run with a barrier of the grid between them. Each node is in the first sweep
-// that can take it. Empty when there is none, or when it takes more than kMaxSweeps; one sweep when a plain
-// kernel does.
+// Returns the nodes as sweeps of one cooperative kernel: each a set that one loop without mapped elements
+// computes, in an order in which they can run with a barrier of the grid between them. Each node is in the
+// first sweep that can take it. The answer is empty when there is no such order, or when it takes more than
+// kMaxSweeps; it is one sweep when a plain kernel does.
 inline constexpr int kMaxSweeps = 4;
 std::vector<std::pair<NodeSet, SkeletonAnswer>> SplitIntoSweeps(const Graph& graph, const NodeSet& nodes);
 
-// Skeleton::Structure, with what orders skeletons of different names in front.
+// Returns Skeleton::Structure, behind a number that orders skeletons of different names.
 using Structure = std::vector<int>;
 Structure StructureOf(const FusionImplementation& implementation);
 
@@ -41,8 +41,8 @@ ResidualFeatures FeaturesOf(const FusionImplementation& implementation);
 // The text is empty elsewhere.
 std::string UnprovedOrderText(const Graph& graph, const FusionImplementation& implementation);
 
-// The simplest implementation of one node, in f64: what the reference of a measurement is made of. Slow and
-// of any size.
+// Returns the simplest implementation of one node, in f64. The reference of a measurement is made of these.
+// It is slow and of any size.
 FusionImplementation ReferenceImplementation(const Graph& graph, NodeId node, const SizeValues& sizes,
                                              const CostModel& model);
 
@@ -50,7 +50,7 @@ FusionImplementation ReferenceImplementation(const Graph& graph, NodeId node, co
 // search) when the implementation does not fit its skeleton.
 absl::StatusOr<FusionCode> LowerFusion(const Graph& graph, const FusionImplementation& implementation,
                                        const LoweringOptions& options);
-// The same of one loop of a kernel, without what follows for the whole: for skeletons that are made of
+// Does the same for one loop of a kernel, without what follows for the whole: for skeletons that are made of
 // others.
 absl::StatusOr<FusionCode> LowerLoop(LoweringContext& context);
 

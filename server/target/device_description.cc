@@ -26,7 +26,7 @@ absl::Status NoArch(v1::Target target, const std::string& arch) {
   std::vector<std::string> names;
   for (const Target* each : Targets())
     if (target == v1::TARGET_AUTO || each->id() == target) names.push_back(each->ArchsText());
-  // What is no name of anything is not repeated: it may hold anything.
+  // An answer does not repeat what is no name: it may hold anything.
   const bool printable =
       arch.size() <= kLongestArch && std::all_of(arch.begin(), arch.end(), absl::ascii_isgraph);
   return absl::InvalidArgumentError(absl::StrCat("must be one of ", absl::StrJoin(names, ", or of "),

@@ -11,13 +11,13 @@ namespace fusion {
 // The protobuf that workers send.
 using DeviceDescription = v1::DeviceDescription;
 
-// The limits of an architecture and the figures of a widespread device that has it, for predictions when none
-// is connected; `name` says "described, not measured". An architecture that the target's profile does not
-// describe ("" or a kind of host) has those of the default one; TARGET_AUTO stands for the target that the
-// architecture is of, else for the host.
+// Returns the limits of an architecture and the figures of a widespread device that has it, for predictions
+// when none is connected; `name` says "described, not measured". An architecture that the target's profile
+// does not describe ("" or a kind of host) has those of the default one; TARGET_AUTO stands for the target
+// that the architecture is of, else for the host.
 DeviceDescription DescribedDevice(v1::Target target, const std::string& arch = "");
 
-// Copies of a device's limits with safe values where a worker left them out.
+// Returns a copy of a device's limits with safe values where a worker left them out.
 DeviceDescription WithDefaults(DeviceDescription device);
 
 struct ArchChoice {
@@ -25,10 +25,10 @@ struct ArchChoice {
   std::string warning;  // not empty when `arch` is not what was asked for; for people
 };
 
-// What an architecture asked for stands for. A CUDA architecture that is not known ("sm_87", "sm_130") is the
-// nearest older one, with a warning; so is one with features of its own ("sm_90a"). "" is any.
-// InvalidArgument, naming what there is: an architecture older than all known ones, one of another target,
-// or no name of one. TARGET_AUTO permits all targets.
+// Returns the architecture that an architecture asked for stands for. A CUDA architecture that is not known
+// ("sm_87", "sm_130") is the nearest older one, with a warning; so is one with features of its own
+// ("sm_90a"). "" is any. InvalidArgument, naming what there is: an architecture older than all known ones,
+// one of another target, or no name of one. TARGET_AUTO permits all targets.
 absl::StatusOr<ArchChoice> ChooseArch(v1::Target target, const std::string& arch);
 
 }  // namespace fusion

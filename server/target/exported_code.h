@@ -1,6 +1,5 @@
-// What an exported folder has to say differently for each target: how kernels are launched, and how the
-// example handles memory and time; words of comments and of the README. Texts stand in the folder as they are
-// here.
+// An exported folder says this differently for each target: how kernels are launched, and how the example
+// handles memory and time; words of comments and of the README. Texts stand in the folder as they are here.
 #pragma once
 
 #include <string>
@@ -9,29 +8,29 @@
 namespace fusion {
 
 struct ExportedWords {
-  // fused.h.
-  const char* includes;          // behind those of C
-  const char* memory;            // that pointers are to
-  const char* invalid_argument;  // what else is FUSED_INVALID_ARGUMENT
-  const char* device_error;      // what is FUSED_DEVICE_ERROR, behind "a launch"
-  const char* launch_comment;    // of fused_launch
+  // These stand in fused.h.
+  const char* includes;          // they follow those of C
+  const char* memory;            // the memory that pointers are to
+  const char* invalid_argument;  // other causes of FUSED_INVALID_ARGUMENT
+  const char* device_error;      // causes of FUSED_DEVICE_ERROR, behind "a launch"
+  const char* launch_comment;    // the comment of fused_launch
   // fused_launch: its last parameter, and the argument of the example.
   const char* last_parameter;
   const char* last_argument;
-  const char* argument_qualifier;  // of the array of addresses that a kernel is launched with
-  // Before all code, the body of FusedMultiprocessors, and functions that Launch uses.
+  const char* argument_qualifier;  // qualifier of the array of addresses that a kernel is launched with
+  // Lines before all code, the body of FusedMultiprocessors, and functions that Launch uses.
   const char* launch_includes;
   const char* multiprocessors;
   const char* launch_support;
-  // fused_error_string.
+  // fused_error_string returns these.
   const char* invalid_argument_text;
   const char* device_error_text;
-  // README.md: behind the names of the code, behind "runs it", of loadable binaries, of options.
+  // README.md has these: behind the names of the code, behind "runs it", of loadable binaries, of options.
   const char* code_remark;
   const char* run_remark;
   const char* binary_remark;
   const char* option_remark;
-  // The example: options more, and what is said of them; declarations; how they are read.
+  // The example has these: further options and the comment on them; declarations; how they are read.
   const char* options;
   const char* options_comment;
   const char* example_includes;
@@ -61,26 +60,26 @@ class ExportedCode {
   virtual ~ExportedCode() = default;
   virtual const ExportedWords& words() const = 0;
 
-  // CMakeLists.txt, and the command that compiles without it.
+  // Return CMakeLists.txt, and the command that compiles without it.
   virtual std::string BuildFile(const std::string& arch) const = 0;
   virtual std::string CompileCommand(const std::string& arch) const = 0;
 
-  // The launch of a kernel in fused_launch.
+  // Returns the launch of a kernel in fused_launch.
   virtual std::string Launch(const ExportedLaunch& launch) const = 0;
-  // fused_graph, which repeats fused_launch; nothing where there is no use for one. `parameters` are those of
-  // fused_launch but for the last, `arguments` the names of those before the workspace.
+  // Return fused_graph, which repeats fused_launch; nothing where there is no use for one. `parameters` are
+  // those of fused_launch but for the last, `arguments` the names of those before the workspace.
   virtual std::string GraphDeclaration(const std::string& parameters) const = 0;
   virtual std::string Graph(const std::string& parameters, const std::vector<std::string>& kernels,
                             const std::string& arguments) const = 0;
 
-  // The example. Statements: memory for arrays and the workspace; the array is copied to where kernels read
-  // it, filled with NaN, and copied back.
+  // Return statements of the example: memory for arrays and the workspace; the array is copied to where
+  // kernels read it, filled with NaN, and copied back.
   virtual std::string Allocate(const std::vector<ExportedArray>& arrays) const = 0;
   virtual std::string Argument(const std::string& name) const = 0;
   virtual std::string CopyIn(const ExportedArray& array) const = 0;
   virtual std::string Poison(const ExportedArray& array) const = 0;
   virtual std::string CopyOut(const ExportedArray& array) const = 0;
-  // Runs it, judges and times. `arguments`: of fused_launch, but for the last.
+  // Returns code that runs, judges and times it. `arguments`: those of fused_launch but for the last.
   virtual std::string Runs(const std::string& arguments) const = 0;
 };
 

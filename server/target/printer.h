@@ -1,4 +1,4 @@
-// What printers of kernel IR share.
+// Printers of kernel IR share these functions.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace fusion {
 
-// Of ir::Statement::Kind::kVersions: the lines before each version's body; behind the last stands a "}".
+// Returns the lines before each version's body, for ir::Statement::Kind::kVersions; a "}" follows the last.
 std::vector<std::vector<std::string>> VersionHeads(const ir::Statement& statement);
 
 // Replaces each "$name" by the name with `suffix` behind it.

@@ -7,8 +7,8 @@
 
 namespace fusion {
 
-// "cuda" for profiles/cuda.textproto. A profile that is missing or cannot be read ends the program: it is
-// part of it.
+// Returns profiles/cuda.textproto for "cuda". A profile that is missing or cannot be read ends the program:
+// it is part of it.
 const v1::TargetProfile& ProfileNamed(const std::string& name);
 
 }  // namespace fusion

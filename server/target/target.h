@@ -33,24 +33,25 @@ class Target {
   virtual ~Target() = default;
 
   v1::Target id() const { return profile_.target(); }
-  // What is known without asking a machine: architectures, and numbers that predictions go by.
+  // Returns what is known without asking a machine: architectures, and numbers that predictions go by.
   const v1::TargetProfile& profile() const { return profile_; }
 
-  // Whether a block's threads have registers of their own and share memory, and blocks wait for memory beside
-  // others of their multiprocessor: a GPU. Else a block is a loop over vector lanes of one processor.
+  // Returns whether a block's threads have registers of their own and share memory, and blocks wait for
+  // memory beside others of their multiprocessor: a GPU. Else a block is a loop over vector lanes of one
+  // processor.
   virtual bool simt() const = 0;
   virtual DeviceFeatures Features(const DeviceDescription& device) const = 0;
-  // What a name stands for as an architecture of this target; nothing where it is no name of one.
+  // Returns what a name stands for as an architecture of this target; nothing where it is no name of one.
   // InvalidArgument: an architecture that no code is made for.
   virtual absl::StatusOr<std::optional<ArchChoice>> FindArch(const std::string& arch) const = 0;
-  // The names that FindArch knows, for messages.
+  // Returns the names that FindArch knows, for messages.
   virtual std::string ArchsText() const = 0;
-  // Whether the binary that was measured can be loaded elsewhere, so that an exported folder has it.
+  // Returns whether the binary that was measured can be loaded elsewhere, so that an exported folder has it.
   virtual bool exports_binaries() const = 0;
 
-  // The kernel as source. Deterministic: the same kernel gives the same text.
+  // Returns the kernel as source. The same kernel gives the same text.
   virtual std::string Print(const ir::Kernel& kernel) const = 0;
-  // Of sources: "cu".
+  // Returns the suffix of sources: "cu".
   virtual const char* suffix() const = 0;
   virtual const ExportedCode& exported() const = 0;
 
@@ -58,12 +59,12 @@ class Target {
   const v1::TargetProfile& profile_;
 };
 
-// Longer names of architectures are none.
+// A longer text is no name of an architecture.
 inline constexpr size_t kLongestArch = 64;
 
-// All targets; those that are taken first where any will do come first.
+// Returns all targets; those that are taken first where any will do come first.
 const std::vector<const Target*>& Targets();
-// The target that the protocol calls so; for TARGET_AUTO the host.
+// Returns the target that the protocol calls so; for TARGET_AUTO the host.
 const Target& TargetOf(v1::Target id);
 
 }  // namespace fusion

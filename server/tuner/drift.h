@@ -1,4 +1,4 @@
-// Whether what was chosen still behaves as when it was chosen.
+// The detector tells whether the chosen configuration still behaves as when it was chosen.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,8 @@ class DriftDetector {
   void Clear() { watching_ = false; }
   bool watching() const { return watching_; }
 
-  // What runs are compared with from now on: the logarithm of their mean, and how many there were. Too few:
-  // nothing is watched.
+  // Compares runs from now on with `count` earlier ones, of which `cost` is the logarithm of the mean. If
+  // these are too few, nothing is watched.
   void Watch(double cost, uint64_t count, double noise) {
     watching_ = count >= kLeastRuns;
     expected_ = cost;
@@ -25,14 +25,14 @@ class DriftDetector {
     up_ = down_ = 0;
   }
 
-  // Runs and the logarithm of their mean. True: they are not what they were.
+  // Adds `count` runs, of which `cost` is the logarithm of the mean. True: the runs are not what they were.
   bool Add(double cost, uint64_t count) {
     if (!watching_) return false;
     const double weight = static_cast<double>(std::min(count, kMostTogether));
     up_ = std::max(0.0, up_ + weight * (cost - expected_ - unit_));
     down_ = std::max(0.0, down_ + weight * (expected_ - cost - unit_));
-    // What was chosen was lucky in the runs for which it was chosen: later ones correct what is expected,
-    // until there are enough.
+    // The chosen configuration was lucky in the runs for which it was chosen: later runs correct what is
+    // expected, until there are enough.
     if (known_ < static_cast<double>(kLearned)) {
       known_ += weight;
       expected_ += (cost - expected_) * weight / known_;
@@ -45,7 +45,7 @@ class DriftDetector {
   static constexpr uint64_t kLearned = 50;
   static constexpr double kLeastUnit = 0.03;
   static constexpr double kAlarm = 10;
-  // What is reported together ran together, and was disturbed together.
+  // Runs that are reported together ran together, and were disturbed together.
   static constexpr uint64_t kMostTogether = 4;
 
   bool watching_ = false;

@@ -52,7 +52,7 @@ class ExpressionParser {
     Kind kind;
     int level;
   };
-  // Those that are a beginning of another come after it.
+  // Operators that are a beginning of another come after it.
   static constexpr Operator kOperators[] = {
       {"||", Kind::kOr, 0},      {"&&", Kind::kAnd, 1},       {"==", Kind::kEqual, 2},
       {"!=", Kind::kUnequal, 2}, {"<=", Kind::kLessEqual, 2}, {">=", Kind::kGreaterEqual, 2},

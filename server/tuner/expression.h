@@ -24,7 +24,8 @@ class Expression {
     // Names of constants: values of enumerations.
     std::vector<std::pair<std::string, double>> constants;
   };
-  // InvalidArgument with the column and what was expected. At most 4,096 bytes, nested at most 64 deep.
+  // Fails with InvalidArgument, which names the column and what was expected. The text has at most 4,096
+  // bytes and is nested at most 64 deep.
   static absl::StatusOr<Expression> Parse(absl::string_view text, const Names& names);
 
   Expression() = default;  // empty: its value is 1
@@ -32,27 +33,27 @@ class Expression {
   const std::string& text() const { return text_; }
   double Value(absl::Span<const double> values) const;
   bool Holds(absl::Span<const double> values) const;
-  // Indices of the variables that it names, ascending.
+  // Indices of the variables that the expression names, ascending.
   const std::vector<size_t>& variables() const { return variables_; }
 
-  // Where a variable may be: between two numbers, both included.
+  // A variable may be between these two numbers, both included.
   struct Bounds {
     double lower = 0, upper = 0;
     bool empty() const { return !(lower <= upper); }
   };
   enum class Truth { kNever, kSometimes, kAlways };
-  // Whether it holds at the points within these bounds, one for each variable. Never and always are certain,
-  // in the arithmetic of Value; sometimes means that it is not known.
+  // Returns whether the expression holds at the points within these bounds, one for each variable. Never and
+  // always are certain, in the arithmetic of Value; sometimes means that it is not known.
   Truth Within(absl::Span<const Bounds> variables) const;
-  // Narrows the bounds to where it may hold; no point at which it holds is lost. False: it holds at none.
-  // Constraints are turned around, operator by operator ("HC4": Benhamou, Goualard, Granvilliers and Puget,
-  // "Revising hull and box consistency", 1999).
+  // Narrows the bounds to where the expression may hold; no point at which it holds is lost. False: it holds
+  // at none. Constraints are turned around, operator by operator ("HC4": Benhamou, Goualard, Granvilliers and
+  // Puget, "Revising hull and box consistency", 1999).
   bool Narrow(absl::Span<Bounds> variables) const;
 
  private:
   friend class ExpressionParser;
   friend class ExpressionBounds;
-  // Reverse Polish.
+  // The steps are in reverse Polish order.
   struct Step {
     enum class Kind : uint8_t {
       kNumber,
@@ -84,7 +85,7 @@ class Expression {
   std::string text_;
   std::vector<Step> code_;
   std::vector<size_t> variables_;
-  size_t depth_ = 0;  // of the stack
+  size_t depth_ = 0;  // depth of the stack
 };
 
 }  // namespace fusion

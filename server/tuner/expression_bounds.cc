@@ -1,4 +1,4 @@
-// What an expression may be where its variables have bounds, and where they must be for it to hold.
+// An expression's values where its variables have bounds, and the bounds of the variables where it holds.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -14,7 +14,7 @@ using Bounds = Expression::Bounds;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr Bounds kAll{-kInfinity, kInfinity};
 constexpr Bounds kNone{kInfinity, -kInfinity};
-// What an operator rounds is turned around with this room, relative and absolute.
+// The rounding of an operator is turned around with this room, relative and absolute.
 constexpr double kRoom = 4 * std::numeric_limits<double>::epsilon();
 constexpr double kLeast = 4 * std::numeric_limits<double>::denorm_min();
 // Integers below this are exact, and so are their quotients' floors.

@@ -45,7 +45,7 @@ int64_t TuningKnowledge::Add(const TuningPoint& point, uint64_t count, double me
 int64_t TuningKnowledge::best() const {
   int64_t best = -1;
   double lowest = std::numeric_limits<double>::infinity();
-  // What is believed of an arm is never below its cost.
+  // An arm is never believed to be below its cost.
   for (const auto& [cost, index] : by_cost_) {
     if (cost > lowest || !arms_[index].works()) break;
     const double believed = noise_.Believed(arms_[index].runs, maximize_);

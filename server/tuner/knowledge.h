@@ -1,4 +1,4 @@
-// What a search has measured: the configurations and their statistics. Strategies read it.
+// A search keeps here what it has measured: the configurations and their statistics. Strategies read it.
 #pragma once
 
 #include <cstdint>
@@ -32,28 +32,28 @@ class TuningKnowledge {
 
   const ParameterSpace& space() const { return *space_; }
   const std::vector<TuningArm>& arms() const { return arms_; }
-  // -1: it was not run.
+  // Returns the index of the arm; -1: the point was not run.
   int64_t Find(const TuningPoint& point) const;
-  // The one with the lowest cost; -1: none works.
+  // The arm with the lowest cost; -1: none works.
   int64_t lowest() const {
     return by_cost_.empty() || !arms_[by_cost_.begin()->second].works()
                ? -1
                : static_cast<int64_t>(by_cost_.begin()->second);
   }
-  // The one that is believed to be the best (RunNoise::Believed); -1: none works.
+  // The arm that is believed to be the best (RunNoise::Believed); -1: none works.
   int64_t best() const;
   // At most kTop arms, the lowest cost first.
   std::vector<size_t> top() const;
   static constexpr size_t kTop = 32;
   const RunNoise& noise() const { return noise_; }
 
-  // Adds runs of a canonical point, or of many; the index of the arm. -1: there is no room for another arm,
-  // and this one is not better than all.
+  // Adds one or many runs of a canonical point and returns the index of the arm. -1: there is no room for
+  // another arm, and this one is not better than all.
   int64_t Add(const TuningPoint& point, uint64_t count, double mean, double squared_deviations,
               double minimum, uint64_t failures);
   void Clear();
 
-  // Runs that are out, by configuration.
+  // Runs that are outstanding, by configuration.
   bool IsOutstanding(const TuningPoint& point) const { return outstanding_.contains(point); }
   const absl::flat_hash_map<TuningPoint, int>& outstanding() const { return outstanding_; }
   void AddOutstanding(const TuningPoint& point) { ++outstanding_[point]; }
@@ -62,7 +62,8 @@ class TuningKnowledge {
   std::mt19937_64& random() { return random_; }
   double Uniform() { return std::uniform_real_distribution<double>(0, 1)(random_); }
   double Normal() { return std::normal_distribution<double>(0, 1)(random_); }
-  // A point that satisfies the constraints, all values alike; the defaults where none is found.
+  // Returns a random point that satisfies the constraints, all values alike; the defaults where none is
+  // found.
   TuningPoint RandomPoint();
 
   static constexpr size_t kMostArms = 100'000;

@@ -22,13 +22,13 @@
 
 namespace fusion {
 
-// What a search has come to, as others see it. Immutable.
+// This is the state of a search as others see it. Immutable.
 struct PublishedTuning {
   TuningState state;
   std::string provenance_tuning;
   size_t configurations = 0;
-  // Candidates from a number on were proposed in that generation, ascending. Those below the first count as
-  // of the first.
+  // Candidates from the first number of an entry on were proposed in the generation that follows it; entries
+  // ascend. Candidates below the first entry count as of its generation.
   std::vector<std::pair<uint64_t, uint64_t>> generations;
   uint64_t GenerationOf(uint64_t candidate) const;
 };
@@ -39,9 +39,9 @@ struct LiveTuningOptions {
   size_t convergence_points = 1000;  // of one generation; then the last one moves
 };
 
-// Thread safe. A caller gets what lies ready at the desk, at once. What it brings is put into an inbox; a
-// task on the pool takes it from there, one at a time, and is the only one that touches the search: no caller
-// waits for it.
+// Thread safe. A caller gets what lies ready at the desk, at once. What the caller brings is put into an
+// inbox; a task on the pool takes it from there, one at a time, and is the only one that touches the search:
+// no caller waits for it.
 class LiveTuning : public std::enable_shared_from_this<LiveTuning> {
  public:
   struct Parts {
@@ -50,7 +50,7 @@ class LiveTuning : public std::enable_shared_from_this<LiveTuning> {
     std::unique_ptr<TuningSearch> search;
     std::string provenance_tuning;  // of NEAR and OTHER_DEVICE
     uint64_t first_candidate = 1;
-    // What earlier searches of this generation add to the counts of this one.
+    // Earlier searches of this generation add these to the counts of this one.
     uint64_t evaluations_before = 0, drifts_before = 0;
     ExplorationCost cost_before;
     size_t convergence_points = 0;
@@ -64,23 +64,23 @@ class LiveTuning : public std::enable_shared_from_this<LiveTuning> {
   int64_t number() const { return parts_.number; }
   const ParameterSpace& space() const { return *space_; }
   std::shared_ptr<const PublishedTuning> published() const;
-  // How many the search may know when it has seen all that was reported: each run that was not proposed may
-  // be of another.
+  // The number of configurations that the search may know when it has seen all that was reported: each run
+  // that was not proposed may be of another one.
   size_t most_configurations() const;
 
   // The program is told what is best, and then of every change.
   void Join(const TuningMember& member, std::shared_ptr<ProgramOutbox> outbox);
-  // Its proposals are forgotten.
+  // The proposals of the program are forgotten.
   void Leave(const TuningMember& member);
-  // How many proposals it wants to have at hand.
+  // Sets how many proposals the program wants to have at hand.
   void SetDemand(const TuningMember& member, uint32_t wanted);
-  // `measured` in the order of the reports; of proposals that were made in an older generation it is left out
-  // by the caller, who names them in `done`. Proposals of which the program gave nothing that can be believed
+  // `measured` is in the order of the reports; the caller leaves out proposals that were made in an older
+  // generation, and names them in `done`. Proposals of which the program gave nothing that can be believed
   // are in `refused`: they may be proposed again. `cost` is that of the reports.
   void Report(const TuningMember& member, std::vector<TuningMeasurement> measured, std::vector<uint64_t> done,
               std::vector<uint64_t> refused, const ExplorationCost& cost);
-  // Forgets what was measured. Ready when the search has begun anew, with the new generation, and that is on
-  // its way to the store.
+  // Forgets what was measured. The future has the new generation once the search has begun anew and that is
+  // on its way to the store.
   std::future<uint64_t> Reset();
 
  private:
@@ -93,21 +93,21 @@ class LiveTuning : public std::enable_shared_from_this<LiveTuning> {
   void Post(Event event);
   void Run();
   void Handle(const Event& event);
-  // What follows from a change of the search's state.
+  // Publishes and stores what a change of the search's state changes, and tells the programs.
   void Follow();
   void FollowIfChanged();
-  // Makes a proposal, where one is needed or will be. False: none is, or the search has none.
+  // Makes a proposal, where one is needed or will be. False: none is needed, or the search has none.
   bool MakeProposal();
   void Publish();
 
-  // Constant after construction, but for what the task alone uses: the search.
+  // These fields are constant after construction, but for the search, which the task alone uses.
   const LiveTuningOptions options_;
   Parts parts_;
   const ParameterSpace* space_;
 
   ProposalDesk desk_;
 
-  // Used by the task alone.
+  // The task alone uses these fields.
   bool dry_ = false;    // the search had no proposal, and nothing has come since
   bool reset_ = false;  // to be told to the store
   uint64_t last_candidate_ = 0;

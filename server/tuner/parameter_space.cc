@@ -46,7 +46,7 @@ constexpr char kTextOf[] = " bytes of UTF-8 without control characters";
 
 bool IsPowerOfTwo(int64_t value) { return value > 0 && (value & (value - 1)) == 0; }
 
-// What is wrong with a declaration, a line each.
+// Says what is wrong with a declaration, a line each.
 class Errors {
  public:
   template <typename... Parts>
@@ -195,7 +195,7 @@ double ParameterSpace::Axis::FromUnit(double unit) const {
 
 double ParameterSpace::Axis::Value(uint64_t position) const {
   if (kind == Kind::kPowerOfTwo) return lower * std::exp2(static_cast<double>(position));
-  // Of integers up to 2^53 from each other by up to 2^54.
+  // Integers up to 2^53 may differ from each other by up to 2^54.
   return static_cast<double>(static_cast<int64_t>(lower) +
                              static_cast<int64_t>(position) * static_cast<int64_t>(step));
 }
@@ -309,11 +309,10 @@ std::string ParameterSpace::Text(const TuningPoint& point) const {
   return absl::StrJoin(parts, " ");
 }
 
-absl::StatusOr<std::shared_ptr<const ParameterSpace>> ParameterSpace::Create(
-    const v1::SectionDeclaration& declaration) {
-  Errors errors;
-  std::shared_ptr<ParameterSpace> space(new ParameterSpace);
-  space->declaration_ = declaration;
+namespace {
+
+// Checks the texts of the declaration, and how much of everything it has.
+void CheckSizes(const v1::SectionDeclaration& declaration, Errors& errors) {
   for (const auto& [what, name] :
        {std::pair<const char*, const std::string&>{"program", declaration.program()},
         {"section", declaration.section()},
@@ -334,6 +333,16 @@ absl::StatusOr<std::shared_ptr<const ParameterSpace>> ParameterSpace::Create(
   if (declaration.context_size() > kMostSizes) errors.Add("a context has at most ", kMostSizes, " sizes");
   if (declaration.constraints_size() > kMostConstraints)
     errors.Add("a section has at most ", kMostConstraints, " constraints");
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const ParameterSpace>> ParameterSpace::Create(
+    const v1::SectionDeclaration& declaration) {
+  Errors errors;
+  std::shared_ptr<ParameterSpace> space(new ParameterSpace);
+  space->declaration_ = declaration;
+  CheckSizes(declaration, errors);
   if (!errors.empty()) return errors.status();
 
   // Names, and what each parameter may be.

@@ -1,4 +1,4 @@
-// The configurations of a section: what its parameters may be, together.
+// The configurations of a section: the values that its parameters may have together.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@
 
 namespace fusion {
 
-// A value for each parameter in the order of declaration; of an enumeration the index.
+// A value for each parameter in the order of declaration; for an enumeration it is the index.
 using TuningPoint = std::vector<double>;
 
-// Whether this may be a name, or a value of an enumeration: 1 to kLongestTuningText bytes of UTF-8 without
-// control characters.
+// Returns whether the text may be a name, or a value of an enumeration: 1 to kLongestTuningText bytes of
+// UTF-8 without control characters.
 inline constexpr size_t kLongestTuningText = 200;
 bool IsTuningText(absl::string_view text);
 
@@ -33,38 +33,38 @@ class ParameterSpace {
   static absl::StatusOr<std::shared_ptr<const ParameterSpace>> Create(
       const v1::SectionDeclaration& declaration);
 
-  // As declared, and with the defaults of all parameters.
+  // The declaration, with the defaults of all parameters.
   const v1::SectionDeclaration& declaration() const { return declaration_; }
   size_t dimensions() const { return axes_.size(); }
-  // How many points a grid has that holds all configurations: where constraints leave few, these alone; else
-  // with those that constraints leave out. kUncountable: too many, or real.
+  // Number of points of a grid that holds all configurations: where constraints leave few, these alone; else
+  // with those that constraints leave out. kUncountable: there are too many, or a parameter is real.
   static constexpr uint64_t kUncountable = uint64_t{1} << 62;
   uint64_t grid_points() const { return grid_points_; }
   // The grid point of an index < grid_points(), not canonical.
   TuningPoint GridPoint(uint64_t index) const;
 
-  // What a program uses while nothing is known: satisfies the constraints.
+  // A program uses these values while nothing is known; they satisfy the constraints.
   const TuningPoint& defaults() const { return defaults_; }
 
-  // The nearest values that the parameters may have; those without a meaning at their defaults. NaN becomes
-  // the default.
+  // The nearest values that the parameters may have; parameters without a meaning are at their defaults. NaN
+  // becomes the default.
   TuningPoint Canonical(absl::Span<const double> values) const;
-  // Of a canonical point: all constraints hold, or the one.
+  // Returns whether a canonical point satisfies all constraints, or the one.
   bool Satisfies(const TuningPoint& point) const;
   bool Satisfies(const TuningPoint& point, size_t constraint) const;
-  // A point that satisfies the constraints, near these unit coordinates as a rule; none: none was found.
+  // Returns a point that satisfies the constraints, near these unit coordinates as a rule; none: none was
+  // found.
   std::optional<TuningPoint> NearPoint(const std::vector<double>& units) const;
-  // True: of points at random hardly one satisfies the constraints, so that NearPoint is the way to find
-  // them.
+  // True: hardly any random point satisfies the constraints, so that NearPoint is the way to find points that
+  // do.
   bool sparse() const { return sparse_; }
   // True: all grid points satisfy the constraints, as they are few.
   bool listed() const { return !few_.empty(); }
-  // InvalidArgument: not canonical, or a constraint does not hold.
+  // InvalidArgument: the point is not canonical, or a constraint does not hold.
   absl::Status Check(absl::Span<const double> values) const;
-  // Whether parameter `axis` has a meaning at the point.
+  // Returns whether parameter `axis` has a meaning at the point.
   bool Active(const TuningPoint& point, size_t axis) const;
 
-  // One axis.
   enum class Kind { kInteger, kPowerOfTwo, kEnumeration, kReal };
   struct Axis {
     std::string name;
@@ -76,20 +76,20 @@ class ParameterSpace {
 
     double ToUnit(double value) const;
     double FromUnit(double unit) const;
-    // Unless it is real: value 0, 1, ... count - 1.
+    // Returns value 0, 1, ... count - 1 of an axis that is not real.
     double Value(uint64_t position) const;
-    // The nearest value, and unless it is real its position.
+    // The nearest value, and its position where the axis is not real.
     double Nearest(double value) const;
     uint64_t Position(double value) const;
-    // By how much a value may differ from one of the axis that it was meant to be.
+    // A value may differ by so much from the value of the axis that it was meant to be.
     double tolerance(double value) const;
   };
   const Axis& axis(size_t index) const { return axes_[index]; }
   // Variables of expressions are the parameters, then the sizes.
   const std::vector<Expression>& constraints() const { return constraints_; }
   const std::vector<double>& sizes() const { return sizes_; }
-  // In [0, 1]: where the value is among those of the axis. Equal steps of an integer, equal ratios of a power
-  // of two.
+  // Returns where the value is among those of the axis, in [0, 1]. There equal steps of an integer are equal,
+  // and equal ratios of a power of two.
   double ToUnit(size_t axis, double value) const;
   // The nearest value.
   double FromUnit(size_t axis, double unit) const;

@@ -1,4 +1,4 @@
-// What waits to be sent to one program.
+// Messages that wait to be sent to one program.
 #pragma once
 
 #include <cstdint>
@@ -13,21 +13,21 @@
 
 namespace fusion {
 
-// Thread safe. Bounded, however slowly the program reads and whatever it says again: of answers and choices
-// of one section and of acknowledgements the newest counts, and proposals are limited by what the program
-// wants.
+// Thread safe. The outbox is bounded, however slowly the program reads and whatever it says again: only the
+// newest answer and choice of a section and the newest acknowledgement count, and proposals are limited by
+// what the program wants.
 class ProgramOutbox {
  public:
   // `wake` is called, from any thread and without a lock held, when there is something after there was
-  // nothing. Must not block.
+  // nothing. It must not block.
   explicit ProgramOutbox(std::function<void()> wake) : wake_(std::move(wake)) {}
 
   void AddWelcome(uint64_t last_sequence);
   void AddDeclared(v1::Declared declared);
-  // Merged with a choice of the section that still waits: of one generation the proposals are added.
+  // Merges the choice with one of the section that still waits: proposals of one generation are added up.
   void AddChoice(v1::TuningChoice choice);
-  // Of one section runs are added up, and the newest reason counts. It goes out before acknowledgements that
-  // come later.
+  // Adds up the runs of one section and keeps the newest reason. The refusal goes out before acknowledgements
+  // that come later.
   void AddRefused(uint32_t section, const absl::Status& why, uint64_t runs);
   void AddAcknowledged(uint64_t sequence);
   // The stream is to end with this status, before anything else is sent.
@@ -35,7 +35,7 @@ class ProgramOutbox {
 
   // The next message in the order above; none: wake will be called.
   std::optional<v1::TuneResponse> Next();
-  // Set by End.
+  // Returns the status that End has set.
   std::optional<absl::Status> ended() const;
 
  private:
@@ -43,7 +43,7 @@ class ProgramOutbox {
 
   const std::function<void()> wake_;
   mutable std::mutex mutex_;
-  // Guarded by mutex_.
+  // mutex_ guards these fields.
   bool awake_ = false;  // wake was called, and Next has not said that there is nothing
   std::optional<uint64_t> welcome_;
   std::deque<v1::Declared> declared_;

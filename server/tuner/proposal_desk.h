@@ -1,5 +1,5 @@
-// Hands out the proposals of one search: who is connected, what each wants and has, what lies ready. Never
-// waits for the search.
+// The desk hands out the proposals of one search: it knows which programs are connected, what each wants and
+// has, and what lies ready. It never waits for the search.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct TuningMember {
   friend auto operator<=>(const TuningMember&, const TuningMember&) = default;
 };
 
-// What exploring cost beyond runs of the choice, of all that runs gave.
+// Exploring cost `excess` beyond runs of the choice; all runs together gave `total`.
 struct ExplorationCost {
   double excess = 0, total = 0;
 };
@@ -42,27 +42,29 @@ class ProposalDesk {
 
   // The program is told what is best, and then of every change.
   void Join(const TuningMember& member, std::shared_ptr<ProgramOutbox> outbox);
-  // The proposals that it had, and nobody will run.
+  // Returns the proposals that the program had, and that nobody will run.
   std::vector<uint64_t> Leave(const TuningMember& member);
-  // How many proposals it wants to have at hand.
+  // Sets how many proposals the program wants to have at hand.
   void SetDemand(const TuningMember& member, uint32_t wanted);
-  // It has them no more; others that lie ready take their place at once. Those of them that it had.
+  // The program has these candidates no more; others that lie ready take their place at once. Returns those
+  // of them that it had.
   std::vector<uint64_t> Done(const TuningMember& member, std::span<const uint64_t> candidates);
 
-  // Programs are told the sum with what is best: who joins makes up for what was spent beyond the share.
+  // Programs are told the sum with what is best: a program that joins makes up for what was spent beyond the
+  // share.
   void AddCost(const ExplorationCost& cost);
   void ForgetCost();
 
-  // The programs are told what has changed. What was handed out and lay ready is void in a new generation,
-  // what lay ready when nothing better is expected: the proposals that nobody will run.
+  // Tells the programs what has changed and returns the proposals that nobody will run: in a new generation
+  // those that were handed out or lay ready, and those that lay ready when nothing better is expected.
   std::vector<uint64_t> Follow(const TuningState& state);
-  // For whoever waits longest without; else it lies ready.
+  // Gives the proposal to the program that waits longest without one; else the proposal lies ready.
   void Add(TuningCandidate candidate);
 
   struct Need {
     size_t waiting = 0;   // proposals that programs want and do not have
-    size_t ready = 0;     // that lie ready
-    size_t programs = 0;  // that want any
+    size_t ready = 0;     // proposals that lie ready
+    size_t programs = 0;  // programs that want any
   };
   Need need() const;
 
@@ -74,14 +76,14 @@ class ProposalDesk {
     uint64_t last_given = 0;  // turn
     TuningState told;
   };
-  // All with mutex_ held.
+  // These functions are called with mutex_ held.
   bool Wants(const Member& member) const { return member.outstanding.size() < member.wanted; }
   void GiveReady(const TuningMember& key, Member& member);
   void Tell(const TuningMember& key, Member& member, const std::vector<TuningCandidate>& proposals);
 
   const Parts parts_;
   mutable std::mutex mutex_;
-  // Guarded by mutex_.
+  // mutex_ guards these fields.
   TuningState state_;
   ExplorationCost cost_;
   std::map<TuningMember, Member> members_;

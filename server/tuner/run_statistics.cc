@@ -6,17 +6,17 @@
 namespace fusion {
 namespace {
 
-// What noise is before anything was measured twice, and how many measurements that counts as.
+// The noise before anything was measured twice, and how many measurements that counts as.
 constexpr double kUsualNoise = 0.05;
 constexpr double kUsualNoiseFreedom = 2;
-// Of a configuration's own noise: that of all counts as so many measurements.
+// For a configuration's own noise, that of all counts as so many measurements.
 constexpr double kAsOthers = 8;
 constexpr uint64_t kOftenEnough = 6;
 // Degrees of freedom that one configuration may bring in: one that ran a million times says nothing of the
 // others.
 constexpr double kMostFreedom = 30;
 constexpr uint64_t kMostIndependent = 1000;
-constexpr uint64_t kMostRuns = uint64_t{1} << 53;  // that are counted
+constexpr uint64_t kMostRuns = uint64_t{1} << 53;  // runs that are counted
 // Relative errors by which a configuration counts as worse than its mean.
 constexpr double kDoubtOfOne = 2.5, kDoubt = 0.75;
 

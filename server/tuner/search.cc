@@ -34,7 +34,7 @@ constexpr uint64_t kRepeatEvery = 3, kRepeatEveryLater = 2, kLater = 16;
 // alike when that error is below kTie.
 constexpr double kSeparated = 2;
 constexpr double kTie = 0.01;
-// Of configurations of earlier runs that are tried first.
+// So many configurations of earlier runs are tried first.
 constexpr size_t kMostRemembered = 5;
 
 }  // namespace

@@ -17,7 +17,7 @@ namespace fusion {
 struct TuningMeasurement {
   uint64_t proposal = 0;  // 0: the choice in force, or of an earlier run
   TuningPoint point;      // canonical
-  uint64_t count = 0;     // of runs that succeeded
+  uint64_t count = 0;     // runs that succeeded
   double mean = 0;
   double squared_deviations = 0;  // sum over the runs, from the mean
   double minimum = 0;
@@ -43,7 +43,8 @@ struct TuningState {
 struct TuningSearchOptions {
   std::string strategy;  // "": the portfolio
   uint64_t seed = 1;
-  // Numbers of the candidates go on from here: unique in a tuning although the server was started again.
+  // Numbers of the candidates go on from here: they are unique in a tuning although the server was started
+  // again.
   uint64_t first_candidate = 1;
   uint64_t generation = 1;
 };
@@ -59,20 +60,20 @@ class TuningSearch {
                                                               const TuningSearchOptions& options);
   ~TuningSearch();
 
-  // What earlier runs measured, before the first Propose. EXACT: the statistics count as measured here. NEAR
-  // and OTHER_DEVICE: the configurations, the best first, are tried first, and their values say nothing.
+  // Takes what earlier runs measured, before the first Propose. EXACT: the statistics count as measured here.
+  // NEAR and OTHER_DEVICE: the configurations, the best first, are tried first, and their values say nothing.
   void Remember(const std::vector<TuningMeasurement>& earlier, v1::Provenance provenance);
 
-  // A configuration worth a run; none: nothing better is expected, or the strategies wait for results. May
-  // take milliseconds. A candidate is outstanding until it is observed or forgotten.
+  // Returns a configuration worth a run; none: nothing better is expected, or the strategies wait for
+  // results. May take milliseconds. A candidate is outstanding until it is observed or forgotten.
   std::optional<TuningCandidate> Propose();
-  // The same, for programs that wait: another of the points that looked good last time, if there is one,
-  // without a new look at all.
+  // Does the same for programs that wait: returns another of the points that looked good last time, if there
+  // is one, without a new look at all points.
   std::optional<TuningCandidate> ProposeQuickly();
-  // Constant work. Of candidates of an older generation, or that were forgotten, what was measured counts as
+  // Takes constant time. Measurements of candidates of an older generation, or that were forgotten, count as
   // well as any.
   void Observe(const TuningMeasurement& measurement);
-  // The program that had it is gone.
+  // The program that had the candidate is gone.
   void Forget(uint64_t candidate);
   size_t outstanding() const;
 
@@ -80,7 +81,8 @@ class TuningSearch {
   void Reset();
 
   const TuningState& state() const;
-  // What is known of each configuration in this generation, the best first, those that only failed last.
+  // Returns what is known of each configuration in this generation, the best first, those that only failed
+  // last.
   std::vector<TuningMeasurement> Measurements(size_t most) const;
   size_t configurations() const;
   const ParameterSpace& space() const;

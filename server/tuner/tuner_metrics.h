@@ -1,4 +1,4 @@
-// What the tuning service counts.
+// The tuning service counts these metrics.
 #pragma once
 
 #include "base/monitor/metrics.h"
@@ -9,8 +9,8 @@ namespace fusion {
 struct TunerMetrics {
   explicit TunerMetrics(Metrics& registry);
 
-  MetricFamily<Counter>& reports;          // taken
-  MetricFamily<Counter>& reports_refused;  // that made no sense
+  MetricFamily<Counter>& reports;          // reports that were taken
+  MetricFamily<Counter>& reports_refused;  // reports that made no sense
   MetricFamily<Counter>& batches_repeated;
   MetricFamily<Counter>& proposals;  // given to programs
   MetricFamily<Counter>& commit_failures;

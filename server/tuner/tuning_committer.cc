@@ -9,7 +9,7 @@ namespace fusion {
 namespace {
 
 constexpr std::chrono::milliseconds kRetry{200};
-// How long progress waits for reports with which it can be written.
+// Progress waits so long for reports with which it can be written.
 constexpr std::chrono::milliseconds kProgressDelay{20};
 // Other changes of the store wait behind a transaction.
 constexpr size_t kMostBatches = 4096;

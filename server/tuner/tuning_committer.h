@@ -18,20 +18,21 @@ namespace fusion {
 // Thread safe.
 class TuningCommitter {
  public:
-  // Called by the thread of the committer when these are on the disk; must not block.
+  // The thread of the committer calls this when the batches and the progress are on the disk; it must not
+  // block.
   using Committed = std::function<void(const std::vector<TuningBatch>& batches,
                                        const std::vector<TuningProgressUpdate>& progress)>;
 
   // The store and the metrics (null: none) outlive it.
   TuningCommitter(TuningStore& store, Committed committed, TunerMetrics* metrics);
-  // Stop().
+  // Calls Stop().
   ~TuningCommitter();
 
-  // Those of one process in the order of their sequences.
+  // Batches of one process are added in the order of their sequences.
   void Add(TuningBatch batch);
-  // The newest of a tuning counts; points of convergence of its generation are added up.
+  // The newest progress of a tuning counts; points of convergence of its generation are added up.
   void SetProgress(TuningProgressUpdate update);
-  // True: everything that came before is on the disk. False: not within so long.
+  // True: everything that came before is on the disk. False: it is not within `limit`.
   bool Flush(std::chrono::milliseconds limit);
   // Tries once more to write what waits; what comes later is never written.
   void Stop();

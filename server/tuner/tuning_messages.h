@@ -11,7 +11,7 @@
 
 namespace fusion {
 
-// Without what is known of connected programs, and of the default.
+// The message lacks what is known of connected programs, and of the default.
 v1::Tuning TuningMessage(const TuningRecord& record);
 // Adds the configurations to the details, the best first, by the rule of RunNoise; and says of the tuning
 // what follows from them: the best where one works, what the default gives, whether the best is better.
@@ -19,7 +19,7 @@ void RankConfigurations(const std::vector<TuningConfigurationRecord>& configurat
                         const std::string& defaults, v1::TuningDetails& details);
 v1::ConvergencePoint ConvergenceMessage(const TuningConvergenceRecord& record);
 v1::StoredTuningReport ReportMessage(const TuningReportRecord& record);
-// Without the name of its tuning.
+// The message lacks the name of its tuning.
 v1::Declared DeclaredMessage(uint32_t section, const absl::Status& status);
 
 }  // namespace fusion

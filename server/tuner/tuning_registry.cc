@@ -216,7 +216,7 @@ absl::StatusOr<std::shared_ptr<LiveTuning>> TuningRegistry::Load(
 
   TuningSearchOptions options;
   options.strategy = declaration.strategy();
-  // What cannot be searched is not stored.
+  // A declaration that cannot be searched is not stored.
   if (absl::StatusOr<std::unique_ptr<TuningSearch>> search = TuningSearch::Create(space, options);
       !search.ok())
     return search.status();

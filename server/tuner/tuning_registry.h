@@ -70,7 +70,7 @@ class TuningRegistry {
   // with the name of a tuning of which there is something new on the disk; it must not block.
   TuningRegistry(TuningStore& store, boost::asio::thread_pool& pool, const TunerOptions& options,
                  TunerMetrics* metrics, std::function<void(const std::string& tuning)> changed);
-  // Stop().
+  // Calls Stop().
   ~TuningRegistry();
 
   // ---- Programs. Connect and Declare wait for the disk; Report does not.
@@ -94,13 +94,14 @@ class TuningRegistry {
   // ---- For people. All wait for the disk.
 
   absl::StatusOr<v1::ListTuningsResponse> List(const v1::ListTuningsRequest& request);
-  // NotFound, here and below.
+  // This function and those below return NotFound where there is no such tuning.
   absl::StatusOr<v1::Tuning> Get(const std::string& name);
   absl::StatusOr<v1::TuningDetails> Details(const std::string& name);
   absl::StatusOr<v1::Tuning> Reset(const std::string& name);
   absl::StatusOr<v1::ListTuningReportsResponse> Reports(const v1::ListTuningReportsRequest& request);
 
-  // Ends all connections with Unavailable; what was reported is written. Before the pool is stopped.
+  // Ends all connections with Unavailable; what was reported is written. The caller stops the pool after
+  // that.
   void Stop();
 
  private:
@@ -109,7 +110,7 @@ class TuningRegistry {
 
   absl::StatusOr<std::shared_ptr<Process>> FindProcess(const std::string& name);
   void Detach(TuningProgram& program);
-  // The section as it is tuned from now on, or why it is not.
+  // Returns the section as it is tuned from now on, or why it is not.
   absl::StatusOr<TuningProgram::Section> Join(TuningProgram& program,
                                               const v1::SectionDeclaration& declaration, uint32_t handle);
   absl::StatusOr<std::shared_ptr<LiveTuning>> Load(const TuningKey& key,
@@ -119,15 +120,15 @@ class TuningRegistry {
   void DropSlotIfUnused(const TuningKey& key);
   // The section is not tuned on this connection.
   void Refuse(TuningProgram& program, uint32_t handle, const absl::Status& why);
-  // The tuning of a report that can be true.
+  // Returns the tuning of a report that can be true.
   absl::StatusOr<LiveTuning*> Believe(TuningProgram& program, const v1::TuningReport& report);
-  // A batch that has not come before: to the disk, and to the searches.
+  // Gives a batch that has not come before to the disk and to the searches.
   void Take(TuningProgram& program, const v1::ReportBatch& batch);
   void OnCommitted(const std::vector<TuningBatch>& batches,
                    const std::vector<TuningProgressUpdate>& progress);
-  // Without convergence.
+  // The details lack the convergence.
   absl::StatusOr<v1::TuningDetails> Ranked(const TuningRecord& record) const;
-  // That tune it now.
+  // Returns the number of programs that tune it now.
   uint32_t ProgramsOf(const TuningRecord& record) const;
 
   TuningStore& store_;
@@ -137,17 +138,17 @@ class TuningRegistry {
   const std::function<void(const std::string&)> changed_;
 
   mutable std::mutex mutex_;
-  // Guarded by mutex_.
+  // mutex_ guards these fields.
   bool stopped_ = false;
   uint64_t next_program_ = 1;
-  std::map<std::string, std::shared_ptr<Process>>
-      processes_;  // connected, or with batches on their way to the disk
+  // These processes are connected, or have batches on their way to the disk.
+  std::map<std::string, std::shared_ptr<Process>> processes_;
   size_t connected_ = 0;
   std::map<TuningKey, std::shared_ptr<Slot>> slots_;
   std::map<std::string, std::weak_ptr<LiveTuning>> live_;  // by id
-  std::map<int64_t, std::string> names_;                   // of live ones, by TuningRecord.number
+  std::map<int64_t, std::string> names_;                   // names of live tunings, by TuningRecord.number
 
-  // Last: its thread calls OnCommitted.
+  // The committer is the last field: its thread calls OnCommitted.
   std::unique_ptr<TuningCommitter> committer_;
 };
 

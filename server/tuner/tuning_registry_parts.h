@@ -1,4 +1,4 @@
-// What TuningRegistry keeps of processes and keys. Private to server/tuner.
+// TuningRegistry keeps this of processes and keys. Private to server/tuner.
 #pragma once
 
 #include <chrono>
@@ -12,24 +12,24 @@
 
 namespace fusion {
 
-// How long the calls that need what was reported on the disk wait for it.
+// Calls that need what was reported on the disk wait so long for it.
 constexpr std::chrono::seconds kFlushTime{2};
 
-// What is known of a process, whichever connection it has.
+// This is known of a process, whichever connection it has.
 struct TuningProgram::Process {
   std::string name;
   mutable std::mutex mutex;
-  // Guarded by mutex.
+  // mutex guards these fields.
   uint64_t accepted = 0;  // the newest batch that was taken
   uint64_t stored = 0;    // of these, on the disk
   std::weak_ptr<TuningProgram> program;
 };
 
-// A key that programs tune. Whoever joins or leaves holds the mutex.
+// A key that programs tune. The mutex is held while a program joins or leaves.
 struct TuningProgram::Slot {
   TuningKey key;
   std::mutex mutex;
-  // Guarded by mutex.
+  // mutex guards these fields.
   std::shared_ptr<LiveTuning> live;
   std::set<TuningMember> members;
 };

@@ -13,10 +13,10 @@
 namespace fusion {
 namespace {
 
-// What a batch says of one section.
+// A batch says this of one section.
 struct OfSection {
   std::shared_ptr<const PublishedTuning> published;  // as the first of its reports found it
-  size_t configurations = 0;                         // that there may be with those of this batch
+  size_t configurations = 0;  // configurations that there may be with those of this batch
   std::vector<TuningMeasurement> measured;
   std::vector<uint64_t> outdated;  // proposals of earlier generations
   std::vector<uint64_t> refused;   // proposals of which nothing is known now
@@ -33,7 +33,7 @@ TuningMeasurement MeasurementOf(const v1::TuningReport& report, const ParameterS
           .failures = report.failures()};
 }
 
-// What runs of a proposal cost, as the program judged it; else by what is expected of the best.
+// Returns what runs of a proposal cost, as the program judged it; else by what is expected of the best.
 double ExcessOf(const v1::TuningReport& report, const LiveTuning& live, const PublishedTuning& published) {
   if (report.has_excess()) return report.excess();
   if (published.state.value <= 0 || report.count() == 0) return 0;

@@ -32,7 +32,7 @@ std::optional<StoredSpace> ReadSpace(const TuningRecord& tuning) {
   return stored;
 }
 
-// Of an enumeration the index of the value of that name; -1: it has none.
+// Returns the index of the value of that name in an enumeration; -1: it has none.
 double IndexOf(const v1::Enumeration& enumeration, const std::string& value) {
   auto found = std::find(enumeration.values().begin(), enumeration.values().end(), value);
   return found == enumeration.values().end() ? -1 : static_cast<double>(found - enumeration.values().begin());
@@ -113,7 +113,7 @@ absl::StatusOr<WarmStart> FromOtherTuning(TuningStore& store, const TuningRecord
       std::vector<TuningConfigurationRecord> rows,
       store.TuningConfigurations(tuning.number, tuning.progress.generation,
                                  stored->declaration.objective().maximize(), kMostMapped));
-  // What the search took for the best first: a single lucky run is not.
+  // The configuration that the search took for the best comes first: a single lucky run is not it.
   std::vector<std::string> configurations = {tuning.progress.best};
   for (const TuningConfigurationRecord& row : rows)
     if (row.count > 0) configurations.push_back(row.configuration);
@@ -135,7 +135,7 @@ absl::StatusOr<WarmStart> FromNearTuning(TuningStore& store, const TuningKey& ke
                                          const ParameterSpace& space) {
   FUSION_ASSIGN_OR_RETURN(std::vector<TuningRecord> others,
                           store.TuningsOfSection(key.program, key.section, kMostOthers));
-  // The same class of device comes before any other, then the distance, then the order of names.
+  // The device class comes first, the same before any other, then the distance, then the order of names.
   std::vector<std::tuple<bool, double, const TuningRecord*>> order;
   for (const TuningRecord& other : others) {
     if (other.key == key) continue;

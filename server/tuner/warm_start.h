@@ -1,4 +1,4 @@
-// Where a search begins: what is known of the section, or of the same section elsewhere.
+// A search begins with what is known of the section, or of the same section elsewhere.
 #pragma once
 
 #include <string>
@@ -13,23 +13,23 @@
 namespace fusion {
 
 struct WarmStart {
-  v1::Provenance provenance =
-      v1::PROVENANCE_UNSPECIFIED;          // EXACT, NEAR or OTHER_DEVICE; unspecified: nothing is known
+  // EXACT, NEAR or OTHER_DEVICE; unspecified: nothing is known.
+  v1::Provenance provenance = v1::PROVENANCE_UNSPECIFIED;
   std::string tuning;                      // where it comes from, unless EXACT
   std::vector<TuningMeasurement> earlier;  // the best first; of EXACT with their values
 };
 
-// What was measured of this tuning itself in its present generation.
+// Returns what was measured of this tuning itself in its present generation.
 absl::StatusOr<WarmStart> FromSameTuning(TuningStore& store, const TuningRecord& tuning,
                                          const ParameterSpace& space);
 
-// The best configurations of a tuning that was declared otherwise, mapped into `space`. Earlier is empty when
-// none fits.
+// Returns the best configurations of a tuning that was declared otherwise, mapped into `space`. `earlier` is
+// empty when none fits.
 absl::StatusOr<WarmStart> FromOtherTuning(TuningStore& store, const TuningRecord& tuning,
                                           const ParameterSpace& space);
 
-// From the nearest context of the same program, section and device class; else from another device class, the
-// same context or the nearest. Unspecified: from nowhere.
+// Starts from the nearest context of the same program, section and device class; else from another device
+// class, the same context or the nearest. Unspecified: there is nothing to start from.
 absl::StatusOr<WarmStart> FromNearTuning(TuningStore& store, const TuningKey& key,
                                          const ParameterSpace& space);
 
@@ -37,9 +37,9 @@ absl::StatusOr<WarmStart> FromNearTuning(TuningStore& store, const TuningKey& ke
 // as e from any other.
 double ContextDistance(const v1::SectionDeclaration& a, const v1::SectionDeclaration& b);
 
-// A point of `from` where it is in `to`: each value at the same place between its bounds, an enumerated one
-// the same by name, parameters that `from` does not have at their defaults. Empty: constraints do not hold
-// there.
+// Returns the point of `to` where a point of `from` is: each value at the same place between its bounds, an
+// enumerated one the same by name, parameters that `from` does not have at their defaults. Empty: constraints
+// do not hold there.
 TuningPoint MapPoint(const ParameterSpace& from, const TuningPoint& point, const ParameterSpace& to);
 
 }  // namespace fusion

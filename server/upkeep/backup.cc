@@ -39,7 +39,7 @@ std::string RestoreAdvice(const std::string& data_directory) {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(data_directory, error)) {
     const std::string name = entry.path().filename().string();
-    // Those that people had made, and those made before the schema was changed.
+    // Backups are made when people ask for them, and before the schema is changed.
     const bool backup = (absl::StartsWith(name, "fusion-backup-") && absl::EndsWith(name, ".db")) ||
                         (absl::StartsWith(name, "fusion.db.v") && absl::EndsWith(name, ".backup"));
     if (!backup) continue;

@@ -1,4 +1,4 @@
-// Copies of the database that a running server makes.
+// Makes copies of the database of a running server.
 #pragma once
 
 #include <string>
@@ -15,8 +15,8 @@ namespace fusion {
 absl::StatusOr<v1::BackUpResponse> BackUpStore(Store& store, const std::string& data_directory,
                                                Timestamp now);
 
-// What to do about a damaged database of the data directory, for people, after "; ": the command that puts a
-// backup in its place, with the newest backup that lies beside it where there is one.
+// Tells people, after "; ", what to do about a damaged database of the data directory: the command that puts
+// a backup in its place, with the newest backup that lies beside it where there is one.
 std::string RestoreAdvice(const std::string& data_directory);
 
 }  // namespace fusion

@@ -16,16 +16,16 @@ namespace fusion {
 class ServerMetrics;
 
 struct BuildCacheOptions {
-  int64_t max_bytes = int64_t{20} << 30;    // of all binaries together; 0: no bound
-  std::chrono::milliseconds period{60000};  // between looks; in between it may become larger
-  // A binary that no build has been reported for is kept for so long: its worker may be about to.
+  int64_t max_bytes = int64_t{20} << 30;    // all binaries together; 0: no bound
+  std::chrono::milliseconds period{60000};  // time between looks; until the next the cache may grow
+  // A binary for which no build was reported is kept for so long: its worker may be about to report it.
   std::chrono::minutes unreported{10};
 };
 
 // Thread safe.
 class BuildCacheKeeper {
  public:
-  // The store and the metrics, which may be null, outlive it, and so does the context behind the executor.
+  // The store, the metrics (which may be null) and the context behind the executor outlive the keeper.
   BuildCacheKeeper(BuildStore& store, boost::asio::any_io_executor executor, const BuildCacheOptions& options,
                    ServerMetrics* metrics);
   ~BuildCacheKeeper();  // Stop()
@@ -33,8 +33,8 @@ class BuildCacheKeeper {
   void Start();
   // Waits for a look that is under way.
   void Stop();
-  // One look: removes what is too much, the least recently used first. Says in the log what was removed and,
-  // once, when what is left is too much and in use.
+  // Looks once: removes what is too much, the least recently used first. Says in the log what was removed
+  // and, once, when what is left is too much and in use.
   void Look();
 
  private:

@@ -16,8 +16,8 @@ namespace fusion {
 // Thread safe.
 class CheckpointKeeper {
  public:
-  // The store outlives it, and so does the context behind the executor, of which it takes one thread while it
-  // works.
+  // The store and the context behind the executor outlive the keeper, which takes one thread of the executor
+  // while it works.
   CheckpointKeeper(Store& store, boost::asio::any_io_executor executor,
                    std::chrono::milliseconds period = std::chrono::milliseconds(100));
   ~CheckpointKeeper();  // Stop()

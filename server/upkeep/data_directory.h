@@ -1,4 +1,4 @@
-// The folder in which a server keeps its database, and exported folders are put.
+// Prepares the folders in which a server keeps its database and puts exported folders.
 #pragma once
 
 #include <string>
@@ -7,20 +7,20 @@
 
 namespace fusion {
 
-// $FUSION_DATA_DIR, else $XDG_DATA_HOME/fusion, else $HOME/.local/share/fusion, else (no home) fusion-<uid>
-// in the folder for temporary files.
+// Returns $FUSION_DATA_DIR, else $XDG_DATA_HOME/fusion, else $HOME/.local/share/fusion, else (no home)
+// fusion-<uid> in the folder for temporary files.
 std::string DefaultDataDirectory();
 
 // Creates the folder and its parents when absent (the folder itself with mode 0700). Unavailable
 // when that fails; the message says how to choose another.
 absl::Status PrepareDataDirectory(const std::string& directory);
 
-// The same for the folder of --dump-dir, if one is asked for (not empty). InvalidArgument when it cannot be
-// written to.
+// Creates the folder of --dump-dir and its parents, unless `directory` is empty. InvalidArgument when the
+// folder cannot be written to.
 absl::Status PrepareDumpDirectory(const std::string& directory);
 
-// The database in a data directory. Opening it locks it (db/store/store.h), so one server uses a data
-// directory.
+// Returns the path of the database in a data directory. Opening the database locks it (db/store/store.h), so
+// one server uses a data directory.
 std::string DatabasePath(const std::string& directory);
 
 }  // namespace fusion

@@ -1,5 +1,5 @@
-// How much of a test of faults is done: enough for every commit, or, with FUSION_LONG_TESTS=1 in the
-// environment, all of it. And what it counted, for deploy/dev/soak.sh.
+// Says how much of a test of faults is done: enough for every commit, or, with FUSION_LONG_TESTS=1 in the
+// environment, all of it. It also tells what the test counted, for deploy/dev/soak.sh.
 #pragma once
 
 #include <cstdio>
@@ -15,8 +15,8 @@ inline bool LongForm() {
 
 inline int Count(int short_form, int long_form) { return LongForm() ? long_form : short_form; }
 
-// A line that tests/fault/soak.py reads. Several of one name are added up, or the largest or smallest is
-// taken, as the row there says.
+// Prints a line that tests/fault/soak.py reads. Several of one name are added up, or the largest or smallest
+// is taken, as the row there says.
 inline void TellFigure(const char* name, double value) { std::printf("figure: %s = %.10g\n", name, value); }
 
 }  // namespace fusion

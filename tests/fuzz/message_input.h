@@ -1,5 +1,5 @@
-// How the targets read messages from what libFuzzer makes: the text form, as the seeds in corpus/ have it,
-// where the first byte can be printed, else the binary one.
+// Reads messages from what libFuzzer makes: the text form, as the seeds in corpus/ have it, where the first
+// byte can be printed, else the binary one.
 #pragma once
 
 #include <google/protobuf/io/tokenizer.h>
@@ -13,7 +13,7 @@
 
 namespace fusion {
 
-// Otherwise it prints every string that is not UTF-8, which takes longer than reading it.
+// Otherwise protobuf prints every string that is not UTF-8, which takes longer than reading it.
 inline void SilenceProtobuf() {
   static const bool silenced = (google::protobuf::SetLogHandler(nullptr), true);
   (void)silenced;
@@ -31,7 +31,7 @@ inline bool ReadMessage(const std::string& bytes, google::protobuf::Message* mes
   return parser.ParseFromString(bytes, message);
 }
 
-// As if it had come over the wire, where strings are UTF-8.
+// Returns whether the message could come over the wire, where strings are UTF-8.
 inline bool Decodable(const google::protobuf::Message& message) {
   google::protobuf::Message* copy = message.New();
   const bool decodable = copy->ParseFromString(message.SerializeAsString());

@@ -1,4 +1,4 @@
-// What a target does, chosen by what libFuzzer makes: a byte for each choice.
+// Chooses what a target does by what libFuzzer makes: a byte for each choice.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace fusion {
 
-// Zeros behind the end.
+// Gives zeros behind the end.
 class ScriptReader {
  public:
   explicit ScriptReader(std::string bytes) : bytes_(std::move(bytes)) {}
@@ -16,7 +16,7 @@ class ScriptReader {
   uint8_t Byte() { return Done() ? 0 : static_cast<uint8_t>(bytes_[at_++]); }
   // 0 to count - 1; count is at most 256.
   int Below(int count) { return Byte() % count; }
-  // At most so many.
+  // Returns at most so many bytes.
   std::string Bytes(size_t count) {
     if (Done()) return "";
     const std::string taken = bytes_.substr(at_, count);

@@ -33,7 +33,7 @@ namespace fusion {
 
 class ServiceCalls {
  public:
-  // Jobs end at once: what workers do with tasks is what worker_sequences.h is about.
+  // Jobs end at once: worker_sequences.h is about what workers do with tasks.
   ServiceCalls() {
     spdlog::set_level(spdlog::level::off);
     SilenceProtobuf();
@@ -167,7 +167,7 @@ class ServiceCalls {
     return declare;
   }
 
-  // What an honest client could send.
+  // Makes a message that an honest client could send.
   std::unique_ptr<Message> Honest(const google::protobuf::MethodDescriptor& method) const {
     std::unique_ptr<Message> message(
         google::protobuf::MessageFactory::generated_factory()->GetPrototype(method.input_type())->New());
@@ -317,7 +317,7 @@ class ServiceCalls {
     }
   }
 
-  // The next message of a stream of a program that tunes.
+  // Makes the next message of the stream of a program that tunes.
   v1::TuneRequest Tuning(ScriptReader& in, bool first, uint64_t& sequence) const {
     v1::TuneRequest message;
     const int what = in.Below(16);
@@ -347,7 +347,7 @@ class ServiceCalls {
 
   void Call(const google::protobuf::MethodDescriptor& method, ScriptReader& in) {
     const bool watches = method.name() == "WatchJob" || method.name() == "WatchTuning";
-    // Each copies the database.
+    // Each such call copies the database.
     if (method.name() == "BackUp" && in.Below(16) != 0) return;
     std::vector<std::string> messages;
     bool decodable = true;
@@ -391,7 +391,7 @@ class ServiceCalls {
         StatusCode::PERMISSION_DENIED, StatusCode::RESOURCE_EXHAUSTED, StatusCode::FAILED_PRECONDITION,
         StatusCode::OUT_OF_RANGE,      StatusCode::DATA_LOSS};
     if (status.ok() || (watches && status.error_code() == StatusCode::DEADLINE_EXCEEDED)) return;
-    // gRPC itself, without a word, of bytes that are no message.
+    // gRPC itself refuses bytes that are no message, without a word.
     if (!decodable &&
         (status.error_code() == StatusCode::INTERNAL || status.error_code() == StatusCode::UNIMPLEMENTED))
       return;
@@ -434,7 +434,8 @@ class ServiceCalls {
     }
   }
 
-  // Of a program that was heard to its end: bytes that are no message, which gRPC does not tell from it.
+  // Checks the answers to a program that was heard to its end. The end may be bytes that are no message,
+  // which gRPC does not tell from it.
   static void CheckTuning(const std::vector<std::string>& messages, const std::vector<std::string>& answers) {
     uint64_t last = 0;
     std::set<uint32_t> declared, answered;

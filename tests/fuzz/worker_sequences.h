@@ -1,8 +1,9 @@
-// What several workers say in turn, made of any bytes: processes that come and are replaced, tasks that they
-// have, had or never had, with the right fence or another, while jobs come and end, time passes, connections
-// break and the server starts again. Behind every step the tasks in the store are compared with what they
-// were before it: nobody but its holder ends a task, or gives it up, and what has ended stays as it is. Bytes
-// do the same at every run: everything happens in the calling thread, by a clock of its own.
+// Sequences of what several workers say in turn, made of any bytes: processes that come and are replaced,
+// tasks that they have, had or never had, with the right fence or another, while jobs come and end, time
+// passes, connections break and the server starts again. Behind every step the tasks in the store are
+// compared with what they were before it: nobody but its holder ends a task, or gives it up, and what has
+// ended stays as it is. Bytes do the same at every run: everything happens in the calling thread, by a clock
+// of its own.
 #pragma once
 
 #include <spdlog/spdlog.h>
@@ -29,7 +30,7 @@ class WorkerSequences {
  public:
   WorkerSequences() {
     spdlog::set_level(spdlog::level::off);
-    // In memory where there is such a file system.
+    // The folder is in memory where there is such a file system.
     std::string path =
         std::filesystem::exists("/dev/shm") ? "/dev/shm/fusion-fuzz-XXXXXX" : "/tmp/fusion-fuzz-XXXXXX";
     Require(mkdtemp(path.data()) != nullptr, "no folder");
@@ -80,7 +81,7 @@ class WorkerSequences {
     int answers = 0;
     bool looked_at = false;
   };
-  // What a step may do to tasks.
+  // Reasons for which a step may change tasks.
   struct Allowed {
     const v1::SynchronizeRequest* said = nullptr;  // in this step
     bool workers_are_lost = false;                 // time has passed
@@ -197,7 +198,7 @@ class WorkerSequences {
     Compare(allowed);
   }
 
-  // honest: of the tasks that the worker has, with their fences.
+  // `honest`: it reports tasks that the worker has, with their fences.
   v1::SynchronizeRequest Request(ScriptReader& in, bool honest) {
     v1::SynchronizeRequest request;
     request.set_worker(Worker(in));
@@ -286,7 +287,7 @@ class WorkerSequences {
     Require(call->answers == 1 || request.wait_seconds() > 0, "a call that does not wait was not answered");
   }
 
-  // A report of the step with which the task could be ended: of its holder, with its fence.
+  // Returns the reports of the step with which the task could be ended: of its holder, with its fence.
   static std::vector<const v1::TaskReport*> ReportsOfHolder(const TaskRecord& task, const Allowed& allowed) {
     std::vector<const v1::TaskReport*> reports;
     if (allowed.said == nullptr || task.state != TaskState::kRunning || allowed.said->worker() != task.worker)
@@ -407,7 +408,7 @@ class WorkerSequences {
   std::unique_ptr<Store> store_;
   std::unique_ptr<Dispatcher> dispatcher_;
   int64_t runs_ = 0, steps_ = 0, results_ = 0;
-  // Of the script that runs.
+  // These fields are of the script that runs.
   int64_t call_ = 0;
   std::vector<std::string> jobs_;
   std::vector<TaskRecord> tasks_;  // as they were behind the last step

@@ -11,7 +11,7 @@
 
 namespace fusion {
 
-// The UUID of the first CUDA device. An error, for SKIP, where there is no driver or no device.
+// Returns the UUID of the first CUDA device. An error, for SKIP, where there is no driver or no device.
 inline absl::StatusOr<std::string> FirstCudaDevice() {
   absl::StatusOr<std::vector<std::string>> uuids = CudaDeviceUuids();
   if (!uuids.ok()) return uuids.status();
@@ -19,7 +19,7 @@ inline absl::StatusOr<std::string> FirstCudaDevice() {
   return uuids->front();
 }
 
-// Of a device that CudaBackend has opened, as sm_90.
+// Returns the architecture of a device that CudaBackend has opened, as sm_90.
 inline std::string CudaArch(const ExecutionBackend& backend) {
   const auto& cuda = static_cast<const CudaBackend&>(backend);
   return absl::StrCat("sm_", cuda.Attribute(kComputeCapabilityMajor),

@@ -18,7 +18,7 @@ namespace fusion::testing {
 
 class TuningServer {
  public:
-  // In the folder of the client.
+  // Starts the server in the folder of the client.
   explicit TuningServer(const ClientProgram& client) : client_(client) { Start("127.0.0.1:0"); }
 
   void Kill() {
@@ -39,7 +39,7 @@ class TuningServer {
     uint64_t runs = 0;
     std::map<std::string, uint64_t> by_process;
   };
-  // Of all tunings.
+  // Counts the runs in the reports of all tunings.
   Stored StoredReports() {
     Stored stored;
     for (const v1::Tuning& tuning : Tunings()) {

@@ -25,14 +25,14 @@ class ExportedExamples {
                                                                   const std::vector<FusionCode>& reference);
   ~ExportedExamples();
 
-  // Whether the example with this mutant exits with 0. Thread safe. An error: it does not compile.
+  // Returns whether the example with this mutant exits with 0. Thread safe. An error: it does not compile.
   absl::StatusOr<bool> Passes(const Mutation& mutation) const;
 
  private:
   ExportedExamples(const Subject& subject, const v1::DeviceDescription& device)
       : subject_(subject), device_(device) {}
   v1::Artifact Export(const FusionCode& of_subject) const;
-  // fused.cu or fused.cc with a mutant.
+  // Returns the text of fused.cu or fused.cc with a mutant.
   std::string Source(MutableCode mutant) const;
   // The compiler with its options.
   std::string Compiler() const;

@@ -1,5 +1,5 @@
-// What is mutated: kernels of every skeleton, of graphs in the users' language at small sizes that show every
-// part.
+// The subjects of mutations: kernels of every skeleton, of graphs in the users' language at small sizes that
+// show every part.
 #pragma once
 
 #include <memory>
@@ -13,8 +13,8 @@
 
 namespace fusion::testing {
 
-// Of the device that kernels are launched for: few, so that groups have several tiles or rows each at small
-// sizes.
+// The multiprocessors of the device that kernels are launched for: few, so that groups have several tiles or
+// rows each at small sizes.
 inline constexpr int kMultiprocessors = 3;
 
 // A right kernel.
@@ -24,7 +24,7 @@ struct Subject {
   SizeValues sizes;
   FusionImplementation implementation;
   FusionCode code;
-  size_t first_launch = 0, last_launch = 1;  // that are mutated
+  size_t first_launch = 0, last_launch = 1;  // launches that are mutated
 };
 
 // Names of the rows, in the order of the table.

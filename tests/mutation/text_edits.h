@@ -18,8 +18,8 @@ struct TextEdit {
 };
 std::string Edited(const std::string& text, const TextEdit& edit);
 
-// What can be changed in a line. `is_routine`: it is of an elementary function, whose sums are plain
-// variables.
+// Returns what can be changed in a line. `is_routine`: the line is of an elementary function, whose sums are
+// plain variables.
 std::vector<TextEdit> EditsOf(const std::string& line, v1::Target target, bool is_routine = false);
 
 // A "for (begin; condition; step)" at or behind a place in a text: where each part begins and ends, and where
@@ -31,12 +31,12 @@ struct ForHeader {
 std::optional<ForHeader> ForHeaderOf(const std::string& text, size_t from);
 
 size_t CountOf(const std::string& text, const std::string& part);
-// With occurrence `number`, from 0, replaced; the text itself where there are fewer.
+// Returns the text with occurrence `number`, from 0, replaced; the text itself where there are fewer.
 std::string ReplaceNumber(std::string text, const std::string& before, const std::string& after,
                           size_t number);
 
-// Of a host kernel: the loops over groups number `number` and the next become one, with the bodies of both.
-// The text itself where they have not the same groups.
+// Joins loops of a host kernel: the loops over groups number `number` and the next become one, with the
+// bodies of both. Returns the text itself where they do not have the same groups.
 std::string JoinSections(std::string text, size_t number);
 
 // The first function template of the name, with its "template" line; "" where there is none.

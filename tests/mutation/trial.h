@@ -33,7 +33,7 @@ struct Judgement {
   Fate fate = Fate::kNotJudged;
   std::string message;  // of the verification; of a missed one the data and the entry; of others the reason
 };
-// What the example of the exported folder says of a mutant that the verification refuses.
+// The verdict of the exported folder's example on a mutant that the verification refuses.
 enum class ExampleFate {
   kNotTried,
   kCaught,

@@ -1,5 +1,5 @@
-// What each elementary function of the library must compute: an independent second engine for tests, written
-// with Eigen in long double. It shares nothing with library/functions but the names.
+// Computes what each elementary function of the library must compute: an independent second engine for tests,
+// written with Eigen in long double. It shares nothing with library/functions but the names.
 #pragma once
 
 #include <cstdint>
@@ -31,9 +31,9 @@ absl::StatusOr<ReferenceValue> EvaluateReference(const std::string& name,
 // Names of all functions that EvaluateReference knows, sorted.
 std::vector<std::string> ReferenceFunctionNames();
 
-// Whether a computed entry is as good as precision permits. NaN must be NaN; a value beyond `largest` must be
-// an infinity of its sign (or a number within the tolerance); else |actual - expected| <= epsilon * factor *
-// magnitude, and always within a few times `smallest`, the smallest denormal number.
+// Agrees returns whether a computed entry is as good as precision permits. NaN must be NaN; a value beyond
+// `largest` must be an infinity of its sign (or a number within the tolerance); else |actual - expected| <=
+// epsilon * factor * magnitude, and always within a few times `smallest`, the smallest denormal number.
 struct Precision {
   double epsilon;
   double largest;

@@ -205,9 +205,8 @@ absl::Status Agent::Synchronize(std::chrono::duration<double>* next_contact) {
   }
   // Read after news_ was cleared: what changes from here on is told with the next call.
   v1::SynchronizeRequest request = State();
-  // What is finished goes out at once; running tasks are reported every few seconds. A server that has not
-  // answered yet, or not since a call failed, is not asked to wait with it: whoever watches the worker wants
-  // to know.
+  // Finished tasks are reported at once, running ones every few seconds. A server that has not answered yet,
+  // or not since a call failed, is not asked to wait with it: whoever watches the worker wants to know.
   const bool finished = held_.HasFinished(), greeting = !answered_;
   const double wait = finished || greeting ? 0
                       : held_.empty()      ? options_.wait_seconds
@@ -279,8 +278,8 @@ std::vector<v1::SynchronizeResponse> Agent::TakeAnswers() {
   const auto behind_newest =
       std::find_if(calls_.rbegin(), calls_.rend(), [](const auto& call) { return call->answered; }).base();
   for (auto call = calls_.begin(); call != behind_newest; ++call) {
-    // What comes after the answer to a newer call is out of date, as if it had been lost: the server tells it
-    // again.
+    // An answer that comes after that to a newer call is out of date, as if it had been lost: the server
+    // tells it again.
     (*call)->wanted = false;
     if ((*call)->answered && (*call)->status.ok()) answers.push_back(std::move((*call)->response));
   }

@@ -1,5 +1,5 @@
-// A worker: tells the server what it has and does, and does what the server asks for. Only ever calls; needs
-// no port.
+// A worker tells the server what it has and does, and does what the server asks for. It only ever calls, and
+// needs no port.
 #pragma once
 
 #include <grpcpp/channel.h>
@@ -26,13 +26,13 @@ namespace fusion {
 struct AgentOptions {
   std::string name;  // stable over restarts; "": the name of the host
   WorkplaceOptions workplace;
-  // Instead of what this machine has; null: LocalWorkplace with the options above.
+  // Opens a workplace instead of what this machine has; null: LocalWorkplace with the options above.
   std::function<absl::StatusOr<std::unique_ptr<Workplace>>(BlobTransfer*)> open_workplace;
   double wait_seconds = 10;  // how long the server may hold a call of an idle worker
-  // How long a worker that drains tries to reach a server that is away. What it holds is then left to the
+  // Seconds that a worker that drains tries to reach a server that is away. What it holds is then left to the
   // leases, and done again elsewhere.
   double drain_seconds = 120;
-  // Of device code and of values of inputs that are kept in memory: all that one job can have of both.
+  // Bytes of device code and of values of inputs that are kept in memory: all that one job can have of both.
   int64_t cache_bytes = int64_t{1} << 30;
   WorkerMetrics* metrics = nullptr;  // may be null; outlives the agent
 };
@@ -56,11 +56,11 @@ class Agent {
  private:
   struct Call;  // of Synchronize
 
-  // One call. next_contact: when to call again at the latest. Cancelled: there is news, and the call is left
-  // to be answered.
+  // Makes one call. next_contact: when to call again at the latest. Cancelled: there is news, and the call is
+  // left to be answered.
   absl::Status Synchronize(std::chrono::duration<double>* next_contact);
   std::shared_ptr<Call> StartCall(v1::SynchronizeRequest request, double wait_seconds);
-  // Of the calls up to the newest that has been answered, in their order. With mutex_ held.
+  // Takes the answers of the calls up to the newest that has been answered, in their order. Requires mutex_.
   std::vector<v1::SynchronizeResponse> TakeAnswers();
   // Cancels all calls and waits until they have ended.
   void EndCalls();
@@ -68,7 +68,7 @@ class Agent {
   v1::SynchronizeRequest State();
   void GiveBack();
   void CountCall(const absl::Status& status);
-  // Something has changed that the server should hear now, though it may be holding a call.
+  // Call it when something has changed that the server should hear now, though it may be holding a call.
   void Wake();
 
   const AgentOptions options_;
@@ -78,13 +78,13 @@ class Agent {
   BlobTransfer blobs_;
   HeldTasks held_;
   std::unique_ptr<Workplace> workplace_;  // set by Run
-  bool answered_ = false;                 // the server, the last call; used by Run alone
+  bool answered_ = false;                 // whether the server answered the last call; used by Run alone
 
   std::stop_source stop_;
   std::mutex mutex_;
   std::condition_variable_any woken_;
-  // Under way, or answered and not taken, in order; guarded by mutex_, as all below. The server ends a call
-  // that it holds when the next one comes, so none is cancelled.
+  // Calls under way, or answered and not taken, in order; guarded by mutex_, as all below. The server ends a
+  // call that it holds when the next one comes, so none is cancelled.
   std::deque<std::shared_ptr<Call>> calls_;
   int calls_under_way_ = 0;  // with those that were cancelled
   bool news_ = false;        // since the state was last sent

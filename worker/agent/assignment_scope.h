@@ -1,4 +1,4 @@
-// By what the log lines of a task are found again.
+// The log lines of a task are found again by its name and trace id.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Which devices are sound.
+// Tells which devices are sound.
 #pragma once
 
 #include <chrono>
@@ -15,10 +15,10 @@ namespace fusion {
 // Thread safe.
 class DeviceHealth {
  public:
-  // Called, without a lock, when a device is taken out or comes back from now on.
+  // `changed` is called, without a lock, when a device is taken out or comes back from now on.
   void OnChange(std::function<void()> changed);
 
-  // The device is out until BringBack. Repeated: the newest reason stands, the time is that of the first.
+  // The device is out until BringBack. When repeated, the newest reason stands, and the time of the first.
   void TakeOut(const std::string& device_uuid, const std::string& reason);
   void BringBack(const std::string& device_uuid);
   bool IsOut(const std::string& device_uuid) const;

@@ -34,9 +34,9 @@ class HeldTasks {
   void StopAll();
 
   std::vector<v1::TaskReport> Reports() const;
-  // How many run, by kind.
+  // Returns how many tasks of a kind run.
   int Running(v1::TaskKind kind) const;
-  // On which devices timings run, or wait for their turn, that are not nearly done.
+  // Returns the devices on which timings run, or wait for their turn, that are not nearly done.
   std::set<std::string> RunningDevices() const;
   bool HasFinished() const;
   bool empty() const;

@@ -1,6 +1,6 @@
-// Who may use the processor. The host is both the machine that builds and a device that is timed: a compiler
-// that runs beside a timing on the host would be measured with it. So timings on the host run alone; builds,
-// and timings on GPUs, run beside each other.
+// Decides what may use the processor. The host is both the machine that builds and a device that is timed: a
+// compiler that runs beside a timing on the host would be measured with it. So timings on the host run alone;
+// builds, and timings on GPUs, run beside each other.
 #pragma once
 
 #include <condition_variable>
@@ -14,7 +14,7 @@ namespace fusion {
 // waited while a timing ran goes before the next timing. Thread safe.
 class HostGate {
  public:
-  // Held while the pass lives.
+  // The gate is held while the pass lives.
   class Pass {
    public:
     Pass() = default;
@@ -32,9 +32,9 @@ class HostGate {
     bool alone_ = false;
   };
 
-  // For builds and GPU timings. Waits; converts to false when stopped before its turn.
+  // Admits builds and GPU timings. Waits; the pass converts to false when stopped before its turn.
   Pass EnterShared(std::stop_token stop);
-  // For timings on the host.
+  // Admits a timing on the host.
   Pass EnterAlone(std::stop_token stop);
 
  private:

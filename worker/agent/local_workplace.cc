@@ -405,7 +405,7 @@ absl::Status LocalWorkplace::Probe(Lane* lane) {
         if (known.uuid() == uuid) known = *std::move(described);
     }
   }
-  // What a driver found when a process began it keeps to.
+  // A driver keeps to what it found when the process began.
   if (!probed.ok()) lane->runner->End();
   return probed;
 }

@@ -36,14 +36,14 @@ struct WorkplaceOptions {
   int build_slots = 0;         // 0: as many as AvailableProcessors
   std::string runner_program;  // "": as RunnerProcess finds it
   int spare_runners = 0;       // of each device, started before they are needed (RunnerPool)
-  // Until a device that failed its probe is tried again the first time.
+  // The time until a device that failed its probe is tried again the first time.
   std::chrono::milliseconds first_probe_delay{5000};
-  // Whose code runs here: native code of candidates for the host is refused where it cannot be confined
-  // (ConfinesHostCode), unless the operator, or the user on a machine of their own, says so.
+  // Native code of candidates for the host is refused where it cannot be confined (ConfinesHostCode), unless
+  // the operator, or the user on a machine of their own, allows it here.
   bool allow_unconfined_host_code = false;
-  std::optional<MachineOffer>
-      offer;                      // instead of what this machine offers, where that decides what is refused
-  std::optional<bool> gpu_nodes;  // whether there are nodes of GPUs in /dev, instead of looking
+  // Stands instead of what this machine offers, where that decides what is refused.
+  std::optional<MachineOffer> offer;
+  std::optional<bool> gpu_nodes;     // whether there are nodes of GPUs in /dev, instead of looking
   WorkerMetrics* metrics = nullptr;  // may be null; outlives the workplace
 };
 
@@ -81,8 +81,8 @@ class LocalWorkplace final : public Workplace {
     int timings_of_runner = 0;         // of a host's, since it was renewed
     std::unique_ptr<RunnerPool> pool;  // null: no spares
     std::mutex device_mutex;  // held by whoever uses the device: timings, probes, opening it in a spare
-    std::chrono::steady_clock::time_point
-        last_ended;  // of the last timing; used by the thread, as all but device and mutex
+    // The end of the last timing; used by the thread, as all but device and mutex.
+    std::chrono::steady_clock::time_point last_ended;
     boost::asio::thread_pool thread{1};
   };
   LocalWorkplace(const WorkplaceOptions& options, BlobTransfer* blobs);
@@ -90,7 +90,8 @@ class LocalWorkplace final : public Workplace {
   // one only if it works in that and, after that, still not in the stronger one.
   absl::StatusOr<v1::DescribeReply> Describe(const WorkplaceOptions& options,
                                              std::unique_ptr<RunnerProcess>* runner);
-  // Each GPU in a runner of its own, so that one that ends its runner takes no other along. Without the host.
+  // Describes each GPU in a runner of its own, so that one that ends its runner takes no other along. Leaves
+  // out the host.
   absl::StatusOr<v1::DescribeReply> DescribeOneByOne(const WorkplaceOptions& options);
   void Note(absl::string_view message) { notes_.emplace_back(message); }
   void DescribeConfinement(const WorkplaceOptions& options, bool host_refused);
@@ -100,7 +101,7 @@ class LocalWorkplace final : public Workplace {
   // The device failed its probe: it is out, and tried again in `delay`, then in twice that, until it is
   // sound.
   void TakeOut(Lane* lane, const std::string& reason, std::chrono::milliseconds delay);
-  // OK when a known kernel computes rightly on the device, which then has figures.
+  // Returns OK when a known kernel computes rightly on the device, which then has figures.
   absl::Status Probe(Lane* lane);
 
   BlobTransfer* const blobs_;

@@ -34,6 +34,7 @@ std::string HostName() {
 
 }  // namespace
 
+// It is long because each option takes a line to name it and a line to use it.
 int main(int argc, char** argv) {
   fusion::KeepOpenSslToTheEnd();
   signal(SIGCHLD, SIG_DFL);  // ignored, as some parents leave it, no child's end could be seen

@@ -15,7 +15,7 @@
 namespace fusion {
 namespace {
 
-// Of its time, what a program claims that cheats.
+// A program that cheats claims this share of its time.
 constexpr double kCheatersShare = 0.001;
 
 v1::DeviceDescription SimulatedGpu(const std::string& host, int number) {

@@ -1,4 +1,4 @@
-// What a worker counts, under the names that dashboards know.
+// Metrics of a worker, under the names that dashboards know.
 #pragma once
 
 #include <chrono>
@@ -27,12 +27,12 @@ class WorkerMetrics {
 
   // A task has begun.
   void Began(const v1::Assignment& assignment);
-  // It has ended as the report says, begun at `start`.
+  // A task that began at `start` has ended as the report says.
   void Ended(const v1::Assignment& assignment, const v1::TaskReport& report,
              std::chrono::steady_clock::time_point start);
 };
 
-// "OK", "COMPILE_ERROR" ... of a build; of a timing "DONE" or "NOT_MEASURED"; "WORKER_FAILED" of either.
+// Returns "OK", "COMPILE_ERROR" ... (build), "DONE" or "NOT_MEASURED" (timing), "WORKER_FAILED" (either).
 std::string OutcomeOf(const v1::TaskReport& report);
 
 }  // namespace fusion

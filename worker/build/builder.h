@@ -12,13 +12,13 @@
 
 namespace fusion {
 
-// What a build gave. result.binary, the digest, is filled by Builder when the outcome is OK.
+// The output of a build. Builder fills result.binary, the digest, when the outcome is OK.
 struct BuildOutput {
   v1::BuildResult result;
   std::string binary;  // device code; empty unless the outcome is OK
 
-  // Without one this machine failed, and result.log says at what: that must not be taken for what becomes of
-  // the source.
+  // Without an outcome this machine failed, and result.log says at what: that must not be taken for what
+  // becomes of the source.
   bool has_outcome() const { return result.outcome() != v1::OUTCOME_UNSPECIFIED; }
 };
 
@@ -35,10 +35,10 @@ class Builder {
   // have.
   virtual BuildOutput Build(const v1::BuildTask& task, std::stop_token stop = {}) = 0;
 
-  // Changes whenever results may: "NVRTC 13.0", "g++ (Debian 12.2.0-14) 12.2.0".
+  // The version changes whenever results may: "NVRTC 13.0", "g++ (Debian 12.2.0-14) 12.2.0".
   virtual std::string CompilerVersion() const = 0;
 
-  // What keeps the compiler from the rest of the machine, for people: "bubblewrap, seccomp, limits"; "none"
+  // Tells people what keeps the compiler from the rest of the machine: "bubblewrap, seccomp, limits"; "none"
   // when it works in this process.
   virtual std::string Confinement() const { return "none"; }
 };

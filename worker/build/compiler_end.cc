@@ -23,7 +23,7 @@ bool IsOfTheSource(int signal) {
          std::end(kSignalsOfTheSource);
 }
 
-// Those that compilers catch, to ask for a report of the error before they end.
+// Compilers catch these signals, to ask for a report of the error before they end.
 constexpr int kCrashes[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE};
 
 // Errors of disks, and programs that a driver does not find: part of a compiler is not installed.
@@ -32,14 +32,14 @@ constexpr absl::string_view kFaults[] = {"No space left on device",      "Disk q
                                          "fatal error: cannot execute ", "error trying to exec ",
                                          "fatal error: cannot find "};
 
-// Whether the text begins with a signal of these, as programs call them in English.
+// Returns whether the text begins with one of these signals, as programs call them in English.
 template <size_t N>
 bool NamesOneOf(absl::string_view text, const int (&signals)[N]) {
   return std::any_of(std::begin(signals), std::end(signals),
                      [&](int signal) { return absl::StartsWith(text, strsignal(signal)); });
 }
 
-// What stands behind the last of it; none.
+// Returns what stands behind the last `text` in the line, or nothing.
 std::optional<absl::string_view> Behind(absl::string_view line, absl::string_view text) {
   const size_t found = line.rfind(text);
   if (found == absl::string_view::npos) return std::nullopt;
@@ -73,7 +73,7 @@ bool CompilerCrashed(absl::string_view line) {
   return rest.has_value() && NamesOneOf(*rest, kCrashes);
 }
 
-// What compilers, assemblers and linkers say when an allocation fails, and what the C++ library says of them.
+// Compilers, assemblers, linkers and the C++ library say this when an allocation fails.
 constexpr absl::string_view kOutOfMemory[] = {"out of memory",          "Out of memory",
                                               "memory exhausted",       "std::bad_alloc",
                                               "Cannot allocate memory", "Memory allocation failure",

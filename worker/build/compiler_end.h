@@ -1,4 +1,4 @@
-// Whose doing it was that a compiler ended without code: its source's, or this machine's.
+// Tells whether a compiler's source or this machine made it end without code.
 #pragma once
 
 #include <signal.h>
@@ -17,8 +17,8 @@ namespace fusion {
 // others, an operator kills, memory is broken. A source at which the compiler crashes looks the same.
 inline constexpr int kSignalsOfTheSource[] = {SIGABRT, SIGXCPU, SIGXFSZ};
 
-// What the machine did to a compiler that failed, in one line; "" when nothing shows that it was not the
-// source's fault. `log` is what the compiler, a driver like those of GCC and Clang, wrote in English: it
+// Returns what the machine did to a compiler that failed, in one line; "" when nothing shows that it was not
+// the source's fault. `log` is what the compiler, a driver like those of GCC and Clang, wrote in English: it
 // starts programs, and only it knows how these ended. A source can write the same into its errors, and is
 // then tried again in vain.
 // lacks_memory: this machine does not let a process have what a build may have (MachineLacksMemory). A
@@ -26,19 +26,19 @@ inline constexpr int kSignalsOfTheSource[] = {SIGABRT, SIGXCPU, SIGXFSZ};
 // doing.
 std::string MachineFault(const ExitStatus& status, absl::string_view log, bool lacks_memory = false);
 
-// Whether the line of a compiler, or its linker, says that it got no more memory.
+// Returns whether the line of a compiler, or of its linker, says that it got no more memory.
 bool SaysOutOfMemory(absl::string_view line);
 
-// What this machine lets one process have, in bytes; as the kernel decides it (proc(5), overcommit_memory).
+// Bytes that this machine lets one process have, as the kernel decides it (proc(5), overcommit_memory).
 // Negative: any amount.
 struct MemoryOffer {
   int64_t process_bytes = -1;  // limits that this process was started with: RLIMIT_AS, RLIMIT_DATA
   int64_t machine_bytes = -1;  // what there is, or what is not promised to others where promises are kept
 };
-// From the texts of /proc/meminfo and of /proc/sys/vm/overcommit_memory.
+// Returns machine_bytes by the texts of /proc/meminfo and of /proc/sys/vm/overcommit_memory.
 int64_t BytesToBeHad(absl::string_view meminfo, absl::string_view overcommit);
 MemoryOffer MemoryOfThisMachine();
-// Whether a build, which may have so many bytes (0: any), cannot have them here.
+// Returns whether a build, which may have so many bytes (0: any), cannot have them here.
 bool MachineLacksMemory(uint64_t build_bytes, const MemoryOffer& offer);
 
 }  // namespace fusion

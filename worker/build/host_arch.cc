@@ -26,7 +26,7 @@ namespace {
 constexpr size_t kDigestLetters = 8;
 
 #if defined(__x86_64__)
-// What x86-64-v3 has beside AVX2, FMA and BMI2: MOVBE, F16C, LZCNT and BMI1.
+// Tells whether there is what x86-64-v3 has beside AVX2, FMA and BMI2: MOVBE, F16C, LZCNT and BMI1.
 bool HasSmallInstructionsOfLevel3() {
   constexpr unsigned kMovbe = 1u << 22, kF16c = 1u << 29, kLzcnt = 1u << 5, kBmi1 = 1u << 3;
   unsigned a = 0, b = 0, c = 0, d = 0;

@@ -11,16 +11,16 @@ namespace fusion {
 // one kind of processor (NativeArch) stand for what `native` means there.
 std::string HostArchOption(const std::string& arch);
 
-// Whether code for an architecture of that name is built with `native`, and so on such machines alone.
+// Returns whether code for that architecture is built with `native`, and so on such machines alone.
 bool IsNativeArch(const std::string& arch);
 
-// The level of this machine, "x86-64-avx512", "x86-64-avx2" or "x86-64"; of other machines NativeArch.
+// The level of this machine, "x86-64-avx512", "x86-64-avx2" or "x86-64"; NativeArch on other machines.
 std::string HostArch();
 
 // "aarch64-41-d4f-5c1d2a90": the machine as uname(2) has it; the implementer and the part of its processors,
 // joined by + where there are several kinds; a digest of these with their variants and features. That is all
-// that GCC and Clang make `native` of. From the text of /proc/cpuinfo; of a machine whose text does not name
-// processors so, the digest is that of its features, flags and names of models.
+// that GCC and Clang make `native` of. It is made from the text of /proc/cpuinfo; where that does not name
+// processors so, the digest is that of their features, flags and names of models.
 std::string NativeArch(std::string_view machine, std::string_view cpuinfo);
 
 }  // namespace fusion

@@ -52,7 +52,7 @@ class PrivateFolder {
 };
 
 constexpr size_t kMaximumLogBytes = 64 << 10;
-// How a compiler ended is what it says last.
+// A compiler says last how it ended.
 constexpr size_t kEndOfLogBytes = 16 << 10;
 
 struct CommandResult {
@@ -90,7 +90,7 @@ absl::StatusOr<CommandResult> RunCommand(const ChildProcess::Options& options, M
   return result;
 }
 
-// Whether all of it was written.
+// Returns whether all of the content was written.
 bool WriteFile(const std::string& path, const std::string& content) {
   std::ofstream file(path, std::ios::binary);
   file << content;
@@ -188,7 +188,7 @@ BuildOutput HostBuilder::Build(const v1::BuildTask& task, std::stop_token stop) 
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
     return output;
   };
-  // Of this machine, not of the source.
+  // Reports a failure of this machine, not of the source.
   auto fail = [&](std::string why) { return finish(v1::OUTCOME_UNSPECIFIED, std::move(why)); };
   if (IsNativeArch(task.arch()) && !task.arch().empty() && task.arch() != HostArch())
     return fail(absl::StrCat("code for ", task.arch(), " is built on such machines alone, and this one is ",

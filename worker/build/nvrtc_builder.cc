@@ -27,7 +27,7 @@ struct Interruption {
   }
 };
 
-// What is built for a device of some architecture.
+// The code that is built for a device of some architecture.
 struct BuildTarget {
   std::string arch;     // of --gpu-architecture
   bool ptx = false;     // PTX instead of a cubin

@@ -191,7 +191,7 @@ v1::MeasurementConditions CudaBackend::Conditions() {
 absl::StatusOr<MemoryInfo> CudaBackend::Memory() {
   size_t free = 0, total = 0;
   FUSION_RETURN_IF_ERROR(driver_.Check(driver_.MemGetInfo(&free, &total), "cuMemGetInfo"));
-  // What is kept would be given back if something did not fit.
+  // Free blocks that are kept would be given back if something did not fit.
   return MemoryInfo{static_cast<int64_t>(free) + free_blocks_.free_bytes(), static_cast<int64_t>(total)};
 }
 

@@ -12,10 +12,10 @@
 
 namespace fusion {
 
-// "GPU-xxxxxxxx-...", as nvidia-smi -L prints it, of every device, in the driver's order.
+// Returns "GPU-xxxxxxxx-...", as nvidia-smi -L prints it, of every device, in the driver's order.
 absl::StatusOr<std::vector<std::string>> CudaDeviceUuids();
 
-// What is known of a device without using it: its name, arch and uuid; no figures.
+// Returns what is known of a device without using it: its name, arch and uuid; no figures.
 absl::StatusOr<v1::DeviceDescription> CudaDeviceOutline(const std::string& uuid);
 
 class CudaBackend : public ExecutionBackend {
@@ -23,7 +23,7 @@ class CudaBackend : public ExecutionBackend {
   // Makes the device's context current in the calling thread, the only one that may use the backend.
   // NotFound: no such device.
   static absl::StatusOr<std::unique_ptr<ExecutionBackend>> Open(const std::string& uuid);
-  // What Open needs of this process: the driver is started, our kernels are compiled. Uses no device.
+  // Prepares this process for Open: starts the driver and compiles our kernels. Uses no device.
   static absl::Status PrepareToOpen(const std::string& uuid);
   ~CudaBackend() override;
 
@@ -81,7 +81,7 @@ class CudaBackend : public ExecutionBackend {
   absl::Status Delay(int64_t nanoseconds);
   absl::Status SetScratch(uint64_t first, uint64_t second);
   absl::Status GetScratch(uint64_t (*words)[2]);
-  // Queue the work on our stream. What QueueInspections finds, FetchInspected fetches.
+  // These queue the work on our stream. FetchInspected fetches what QueueInspections finds.
   absl::Status QueueGuards(absl::Span<const MemoryRange> guards);
   absl::Status QueueInspections(absl::Span<const Inspection> inspections);
   absl::StatusOr<std::vector<uint64_t>> FetchInspected(size_t count);
@@ -90,12 +90,12 @@ class CudaBackend : public ExecutionBackend {
   absl::StatusOr<double> EventSeconds();
   // Queues the launches on our stream, all of them so many times.
   absl::Status Launch(const std::vector<PreparedLaunch>& launches, int times = 1);
-  // The launches `repeat` times as one CUDA graph; the caller destroys it.
+  // Captures the launches `repeat` times as one CUDA graph, which the caller destroys.
   absl::StatusOr<CudaGraphExec> Capture(const std::vector<PreparedLaunch>& launches, int repeat);
-  // Seconds of all of them.
+  // Returns the seconds of all runs together.
   absl::StatusOr<double> RunGraph(const std::vector<PreparedLaunch>& launches, const RunOptions& options);
-  // Seconds that what `work` queues takes on the device, which is held back that long while the host queues
-  // it, and what `queue_more` queues behind it, where there is something.
+  // Returns the seconds that the work queued by `work` takes on the device, which is held back for
+  // `delay_nanoseconds` while the host queues it, and what `queue_more`, if given, queues behind it.
   absl::StatusOr<double> Time(const std::function<absl::Status()>& work, int64_t delay_nanoseconds,
                               const std::function<absl::Status()>& queue_more = nullptr);
   // Sets copy_bytes_per_second and copy_spread.

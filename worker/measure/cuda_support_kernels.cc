@@ -42,7 +42,7 @@ extern "C" __global__ void fusion_fill(void* to, int f64, long long count, Input
   }
 }
 
-// As InspectionTable of the backend.
+// It is laid out as InspectionTable of the backend.
 struct Inspected { u64 address; long long count; u64 reference; double scale; u64 excused; int kind; int f64; int first_block; int blocks; };
 struct Table { Inspected entries[FUSION_TABLE_ENTRIES]; int count; };
 #if __CUDA_ARCH__ >= 700

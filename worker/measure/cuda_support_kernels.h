@@ -7,7 +7,7 @@
 
 namespace fusion {
 
-// What fusion_guard and fusion_inspect are launched with, by value: at most 4096 bytes of parameters.
+// fusion_guard and fusion_inspect take an InspectionTable by value: at most 4096 bytes of parameters.
 inline constexpr int kInspectionTableEntries = 56;
 struct InspectionTable {
   struct Entry {

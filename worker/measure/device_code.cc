@@ -16,7 +16,7 @@ absl::Status Wrong(const char* what) {
   return absl::InvalidArgumentError(absl::StrCat("the binary is not a whole cubin: ", what));
 }
 
-// Whether `bytes` from `offset` on are there.
+// Returns whether the content has `bytes` from `offset` on.
 bool Holds(std::string_view content, uint64_t offset, uint64_t bytes) {
   return offset <= content.size() && bytes <= content.size() - offset;
 }
@@ -76,7 +76,7 @@ absl::Status CheckCubin(std::string_view content) {
   return CheckSectionNames(content, header);
 }
 
-// Whether, after comments, it begins as every PTX does.
+// Returns whether, after comments, the text begins as every PTX does.
 bool BeginsLikePtx(std::string_view text) {
   while (!text.empty()) {
     if (text.starts_with(".version")) return true;

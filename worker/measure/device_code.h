@@ -1,4 +1,4 @@
-// What cuModuleLoadData may be given. It is told no size and reads as far as the headers of the image say.
+// Checks what cuModuleLoadData is given: it is told no size and reads as far as the image's headers say.
 #pragma once
 
 #include <string_view>
@@ -7,9 +7,9 @@
 
 namespace fusion {
 
-// OK: a cubin (ELF of 64 bits, machine 190 as CUDA's tools write it) whose headers, segments and sections, of
-// whatever kind, and the names of the sections all lie in it, or PTX that ends with the one zero that is in
-// it. InvalidArgument, with what is wrong. The code itself is not looked at.
+// Returns OK for a cubin (ELF of 64 bits, machine 190 as CUDA's tools write it) whose headers, segments and
+// sections, of whatever kind, and the names of the sections all lie in it, and for PTX that ends with the one
+// zero that is in it; else InvalidArgument, with what is wrong. The code itself is not looked at.
 absl::Status CheckDeviceCode(std::string_view content);
 
 }  // namespace fusion

@@ -1,5 +1,6 @@
-// What measuring needs of a device: memory, kernels, timed runs, and operations on data too large to fetch.
-// Implemented for CUDA (driver API) and for the host. Lives inside the runner process alone.
+// A backend gives measuring what it needs of a device: memory, kernels, timed runs, and operations on data
+// too large to fetch. It is implemented for CUDA (driver API) and for the host, and lives inside the runner
+// process alone.
 //
 // Statuses of every call: Aborted: the device is in an unusable state (a sticky CUDA error); only a new
 // process helps. ResourceExhausted: no memory. InvalidArgument: this launch or binary is wrong, the device is
@@ -65,14 +66,14 @@ struct Inspection {
     kCompare,  // the largest error of an output, as Compare gives it: the bits of a double
   } kind = Kind::kHash;
   MemoryRange range;  // of whole words of 4 bytes, but for guards
-  // Of an output: its type, the f64 reference, and the scale of errors.
+  // An output's type, its f64 reference, and the scale of errors.
   v1::DataType type = v1::F32;
   DeviceAddress reference = 0;
   double scale = 0;
   DeviceAddress excused = 0;  // an f64 array of errors that are none, as EntryError takes them; 0: none are
 };
 
-// What is to be known of a reference.
+// Figures of a reference.
 struct ReferenceFigures {
   double scale = 0;    // root mean square of the finite entries
   double largest = 0;  // of their absolute values
@@ -84,7 +85,7 @@ struct Inspected {
   double seconds = 0;           // how long the run waited for them
 };
 
-// What a backend keeps of launches that are repeated, so as to make it once. Goes before their binaries.
+// A backend keeps here what it makes only once for launches that are repeated. Goes before their binaries.
 class RepeatedLaunches {
  public:
   virtual ~RepeatedLaunches() = default;
@@ -92,12 +93,12 @@ class RepeatedLaunches {
 
 struct RunOptions {
   absl::Span<const MemoryRange> poison;  // overwritten with NaN before the run, outside the timed region
-  absl::Span<const MemoryRange> guards;  // these with what guard zones hold
+  absl::Span<const MemoryRange> guards;  // overwritten with what guard zones hold
   bool flush_cache = false;              // afterwards, and before the run: nothing of the data is in cache
   int repeat = 1;                        // runs back to back, on a GPU as one CUDA graph; the mean counts
   int lead = 0;                          // runs before those, outside the timed region
   std::function<void()> before_launch;   // called when only the launches are left, the lead's among them
-  // Of the same launches, from run to run; null: nothing is kept.
+  // Kept of the same launches from run to run; null: nothing is kept.
   std::unique_ptr<RepeatedLaunches>* kept = nullptr;
   std::function<void()> after_run;           // called when the launches have ended well, before what follows
   absl::Span<const Inspection> inspections;  // right after the run; *inspected is not null then
@@ -115,13 +116,13 @@ class ExecutionBackend {
   virtual ~ExecutionBackend() = default;
 
   virtual v1::Target target() const = 0;
-  // All fields, bandwidth and launch time measured: takes about a second. Of the host without its compiler's
-  // version, which RunnerProcess::Describe adds.
+  // Fills all fields, with bandwidth and launch time measured, in about a second. RunnerProcess::Describe
+  // adds the version of the host's compiler.
   virtual absl::StatusOr<v1::DeviceDescription> Describe() = 0;
   virtual v1::MeasurementConditions Conditions() = 0;
   virtual absl::StatusOr<MemoryInfo> Memory() = 0;
 
-  // Aligned to 256 bytes at least; 0 bytes are allowed.
+  // Addresses are aligned to 256 bytes at least; 0 bytes are allowed.
   virtual absl::StatusOr<DeviceAddress> Allocate(int64_t bytes) = 0;
   virtual void Free(DeviceAddress address) = 0;
   virtual absl::Status CopyIn(DeviceAddress to, const void* from, int64_t bytes) = 0;
@@ -131,12 +132,12 @@ class ExecutionBackend {
   // Checks that the launch is possible, makes it so (dynamic shared memory above the default), says what the
   // kernel uses. Call once for every launch before Run.
   virtual absl::StatusOr<v1::KernelAttributes> Prepare(const PreparedLaunch& launch) = 0;
-  // Runs the launches one after another and waits. Seconds from the start of the first to the end of the
-  // last, over `repeat`. Launches with an empty grid are skipped.
+  // Runs the launches one after another and waits. Returns the seconds from the start of the first to the end
+  // of the last, over `repeat`. Launches with an empty grid are skipped.
   virtual absl::StatusOr<double> Run(const std::vector<PreparedLaunch>& launches,
                                      const RunOptions& options) = 0;
-  // How long threads of the last Run waited for a processor while it was timed, all together, over the time
-  // that it took; 0 where they hardly did, a device of its own computes, or the system does not say.
+  // Returns how long threads of the last Run waited for a processor while it was timed, all together, over
+  // the time that it took; 0 where they hardly did, a device of its own computes, or the system does not say.
   virtual double waited_share() const { return 0; }
   // Runs a known kernel and checks what it wrote.
   virtual absl::Status Probe() = 0;
@@ -144,15 +145,15 @@ class ExecutionBackend {
   // Entries i of [0, count) become InputEntry(rule, key, i): the same values on every device.
   virtual absl::Status Fill(DeviceAddress to, v1::DataType type, int64_t count, const InputRule& rule,
                             uint64_t key) = 0;
-  // Exact conversion to f64.
+  // Converts to f64 exactly.
   virtual absl::Status Widen(DeviceAddress to_f64, DeviceAddress from, v1::DataType type, int64_t count) = 0;
-  // Hash of memory, independent of how the work is divided. `bytes` a multiple of 4.
+  // Hash of memory, independent of how the work is divided. `bytes` is a multiple of 4.
   virtual absl::StatusOr<uint64_t> Hash(DeviceAddress from, int64_t bytes) = 0;
-  // Of the entries as they are in `type`.
+  // Returns the figures of the entries as they are in `type`.
   virtual absl::StatusOr<ReferenceFigures> Figures(DeviceAddress reference_f64, v1::DataType type,
                                                    int64_t count) = 0;
-  // Compares entries of `type` with an f64 reference: EntryError of each, the largest. `excused`: as of
-  // Inspection.
+  // Compares entries of `type` with an f64 reference: finds the largest EntryError of all. `excused` is that
+  // of Inspection.
   virtual absl::StatusOr<Comparison> Compare(DeviceAddress output, v1::DataType type,
                                              DeviceAddress reference_f64, int64_t count, double scale,
                                              DeviceAddress excused) = 0;
@@ -163,7 +164,7 @@ class ExecutionBackend {
   virtual absl::Status Excuse(DeviceAddress excused, DeviceAddress reference, DeviceAddress other,
                               v1::DataType type, int64_t count, double factor, bool is_first) = 0;
 
-  // Several at once. Unless a backend knows better, one after another by the calls above.
+  // These do several at once; unless a backend knows better, one after another by the calls above.
   virtual absl::Status WriteGuards(absl::Span<const MemoryRange> guards);
   virtual absl::StatusOr<std::vector<uint64_t>> Inspect(absl::Span<const Inspection> inspections);
 

@@ -25,7 +25,7 @@ class GuardedMemory {
     std::string name;
     MemoryRange range;
   };
-  // Aborted, ResourceExhausted as ExecutionBackend.
+  // Aborted and ResourceExhausted are those of ExecutionBackend.
   static absl::StatusOr<std::unique_ptr<GuardedMemory>> Create(ExecutionBackend* backend,
                                                                int64_t capacity_bytes);
   ~GuardedMemory();
@@ -33,7 +33,7 @@ class GuardedMemory {
   // Forgets the buffers and cuts new ones: names and bytes in order. Requires that they fit the capacity
   // (the sum of GuardedBytes plus kGuardBytes).
   absl::Status Cut(const std::vector<std::pair<std::string, int64_t>>& buffers);
-  // The same, but the guards are not written: RunOptions.guards may do that.
+  // Does the same, but does not write the guards: RunOptions.guards may do that.
   void Lay(const std::vector<std::pair<std::string, int64_t>>& buffers);
   static int64_t Capacity(const std::vector<std::pair<std::string, int64_t>>& buffers);
   const std::vector<Buffer>& buffers() const { return buffers_; }
@@ -41,8 +41,8 @@ class GuardedMemory {
 
   // Writes the pattern into all guards.
   absl::Status Arm();
-  // "" when all guards are whole, else which buffer was left and where ("wrote 16 bytes after the end of x,
-  // ...").
+  // Returns "" when all guards are whole, else which buffer was left and where ("wrote 16 bytes after the end
+  // of x, ...").
   absl::StatusOr<std::string> Check();
 
  private:

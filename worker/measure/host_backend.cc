@@ -67,7 +67,7 @@ std::string NewLibraryName(int descriptor) {
   return absl::StrCat(name, descriptor);
 }
 
-// Whether the loader has loaded this file, and not given out one that it had.
+// Returns whether the loader has loaded this file, and not given out one that it had.
 bool IsLoadedAs(void* library, const std::string& name) {
   link_map* loaded = nullptr;
   return dlinfo(library, RTLD_DI_LINKMAP, &loaded) == 0 && name == loaded->l_name;

@@ -26,8 +26,8 @@ double Seconds(std::chrono::steady_clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
-// Of timed calls, after one that is not counted: at least `fewest`, and more, up to kMostCalls, while their
-// time is not steady, since other work on the machine makes most of them slow.
+// Times of calls, after one that is not counted: of at least `fewest`, and of more, up to kMostCalls, while
+// their time is not steady, since other work on the machine makes most of them slow.
 constexpr size_t kMostCalls = 41;
 struct CallTimes {
   v1::Statistics seconds;
@@ -150,7 +150,7 @@ absl::StatusOr<v1::DeviceDescription> HostBackend::Describe() {
   device.set_max_threads_per_multiprocessor(1024);
   device.set_max_blocks_per_multiprocessor(1);
   device.set_registers_per_multiprocessor(65536);
-  // What a block keeps on chip lives in the core's own cache.
+  // The data that a block keeps on chip lives in the core's own cache.
   const int64_t core_cache = std::max<int64_t>(sysconf(_SC_LEVEL2_CACHE_SIZE), 256 << 10);
   device.set_shared_bytes_per_block(core_cache);
   device.set_shared_bytes_per_multiprocessor(core_cache);

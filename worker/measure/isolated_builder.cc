@@ -27,15 +27,15 @@ SandboxPolicy CompilerPolicy() {
   return policy;
 }
 
-// Whether its process has ended while it waited for work: it is the first to go when memory ends.
+// Returns whether the process has ended while it waited for work: it is the first to go when memory ends.
 bool HasEnded(const RunnerProcess& runner) {
   siginfo_t info{};
-  // Its RunnerProcess is still to reap it.
+  // The RunnerProcess is still to reap it.
   return waitid(P_PID, static_cast<id_t>(runner.pid()), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
          info.si_pid != 0;
 }
 
-// Whether the compiler gave up at what the source asked for: NVRTC aborts where it gets no more memory.
+// Returns whether the compiler gave up at what the source asked for: NVRTC aborts without more memory.
 bool GaveUp(const RunnerDeath& death) {
   return std::any_of(std::begin(kSignalsOfTheSource), std::end(kSignalsOfTheSource),
                      [&](int signal) { return death.message == ExitStatus{.signal = signal}.ToString(); });

@@ -1,4 +1,4 @@
-// What a machine does beside a timing: for people who wonder at its times.
+// Tells what a machine does beside a timing, for people who wonder at the times.
 #pragma once
 
 #include <filesystem>
@@ -7,7 +7,7 @@
 
 namespace fusion {
 
-// From its construction on. Where the system does not say something, it stays unset. One thread.
+// Looks at the machine from its construction on. What the system does not say stays unset. For one thread.
 class MachineLoad {
  public:
   // `root`: where /proc and /sys are found.

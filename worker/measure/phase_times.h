@@ -32,7 +32,7 @@ class PhaseTimes {
     phase_ = v1::TIMING_OTHER;
     since_ = std::chrono::steady_clock::now();
   }
-  // Of the phases that have ended.
+  // Seconds of the phases that have ended.
   const std::array<double, kPhases>& seconds() const { return seconds_; }
 
  private:
@@ -41,7 +41,7 @@ class PhaseTimes {
   std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
 };
 
-// In the phase as long as it lives, then in the one before.
+// The runner is in the phase as long as this object lives, then in the one before.
 class InPhase {
  public:
   // `times` may be null.

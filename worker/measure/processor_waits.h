@@ -1,4 +1,4 @@
-// How long threads of this process wait for a processor that other work has.
+// Tells how long threads of this process wait for a processor that other work has.
 #pragma once
 
 #include <filesystem>

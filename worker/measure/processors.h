@@ -1,4 +1,4 @@
-// How many processors this process may use.
+// Counts the processors that this process may use.
 #pragma once
 
 #include <filesystem>
@@ -8,8 +8,8 @@
 
 namespace fusion {
 
-// Those that its threads may run on (taskset, cpuset), and not more than its control group's quota of
-// processor time, rounded up (`docker run --cpus`, CPUQuota=, limits of Kubernetes).
+// Counts the processors that its threads may run on (taskset, cpuset), and not more than its control group's
+// quota of processor time, rounded up (`docker run --cpus`, CPUQuota=, limits of Kubernetes).
 // std::thread::hardware_concurrency counts those of the machine.
 int AvailableProcessors();
 

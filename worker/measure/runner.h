@@ -23,7 +23,7 @@ namespace fusion {
 // The devices of this machine as a runner finds them. Tests have others.
 struct RunnerDevices {
   std::function<absl::StatusOr<std::vector<std::string>>()> cuda_uuids;  // of CUDA devices
-  // What is known of a CUDA device without using it.
+  // Returns what is known of a CUDA device without using it.
   std::function<absl::StatusOr<v1::DeviceDescription>(const std::string& uuid)> outline;
   std::function<absl::StatusOr<std::unique_ptr<ExecutionBackend>>(const std::string& uuid)> open;
 
@@ -36,8 +36,8 @@ class Runner {
          RunnerDevices devices = RunnerDevices::OfThisMachine())
       : input_(input), output_(output), activity_(activity), devices_(std::move(devices)) {}
 
-  // Cancelled when the parent closes the pipe. Aborted after a fault of the device, which has been reported:
-  // the process must end.
+  // Returns Cancelled when the parent closes the pipe, Aborted after a fault of the device, which has been
+  // reported: the process must end.
   absl::Status Serve();
 
  private:

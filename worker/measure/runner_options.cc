@@ -33,8 +33,8 @@ bool UsesNvrtc(const SandboxPolicy& policy) {
   return UsesDriver(policy) || policy.kind == SandboxKind::kDeviceCompiler;
 }
 
-// What a runner needs to know of the environment: where libraries are and how OpenMP shall behave; nothing
-// that could be a secret.
+// Returns what a runner needs to know of the environment: where libraries are and how OpenMP shall behave;
+// nothing that could be a secret.
 std::vector<std::string> RunnerEnvironment(const SandboxPolicy& policy) {
   std::vector<std::string> kept = {"LANG=C.UTF-8", "PATH=/usr/bin:/bin", "HOME=/tmp", "TMPDIR=/tmp",
                                    absl::StrCat(kHostUuidVariable, "=", HostUuid())};
@@ -43,7 +43,7 @@ std::vector<std::string> RunnerEnvironment(const SandboxPolicy& policy) {
   if (UsesNvrtc(policy)) prefixes.insert(prefixes.end(), {"FUSION_NVRTC_", "VIRTUAL_ENV="});
   if (UsesDriver(policy)) prefixes.insert(prefixes.end(), {"CUDA_", "NVIDIA_"});
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
-  // Parts of a GPU have names that the driver does not give back: who set them has chosen already.
+  // Parts of a GPU have names that the driver does not give back: whoever set them has chosen already.
   const bool choose_device = UsesDriver(policy) && !policy.device_uuid.empty() &&
                              (visible == nullptr || !absl::StrContains(visible, "MIG-"));
   for (char** variable = environ; *variable != nullptr; ++variable) {
@@ -92,7 +92,7 @@ absl::StatusOr<ChildProcess::Options> RunnerOptions(const std::string& wanted, c
   ChildProcess::Options options;
   options.environment = RunnerEnvironment(policy);
   if (UsesNvrtc(policy)) {
-    // By its real name: links to it may lie in folders that the runner does not see.
+    // NVRTC is named by its real name: links to it may lie in folders that the runner does not see.
     if (const absl::StatusOr<const Nvrtc*> nvrtc = Nvrtc::Load(); nvrtc.ok()) {
       const std::filesystem::path library = std::filesystem::canonical((*nvrtc)->path, error);
       if (!error) {

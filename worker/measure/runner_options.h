@@ -1,4 +1,4 @@
-// How a runner is started: where its program is, what it knows of the environment, what it may read.
+// Says how a runner is started: where its program is, what it knows of the environment, what it may read.
 #pragma once
 
 #include <string>

@@ -24,11 +24,11 @@ struct RunnerPoolOptions {
   // thread.
   using Turn = std::function<void(std::stop_token, const std::function<void()>& use)>;
   Turn with_device;  // while nothing is timed on the device
-  // For what disturbs no timing on the device: starting a process and compiling our kernels. Null: that too
-  // is done with the device.
+  // The turn for what disturbs no timing on the device: starting a process and compiling our kernels. Null:
+  // that too is done with the device.
   Turn beside_timings;
-  // Called with the number of spares whenever it has changed, from any thread, one call at a time. May be
-  // null.
+  // `changed` is called with the number of spares whenever it has changed, from any thread, one call at a
+  // time. May be null.
   std::function<void(int)> changed;
 };
 
@@ -40,15 +40,15 @@ class RunnerPool {
   // Ends the spares, also one that is being made.
   ~RunnerPool();
 
-  // A spare that has just computed rightly, or null: none is ready. The caller must have the device to
-  // itself. Another is made.
+  // Returns a spare that has just computed rightly, or null: none is ready. The caller must have the device
+  // to itself. Another is made.
   std::unique_ptr<RunnerProcess> Take();
-  // How many are ready.
+  // Returns how many spares are ready.
   int ready() const;
 
  private:
   void Work(std::stop_token stop);
-  // Null: not now.
+  // Returns null when no spare can be made now.
   std::unique_ptr<RunnerProcess> Make(std::stop_token stop);
 
   const RunnerPoolOptions options_;

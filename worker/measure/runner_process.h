@@ -18,23 +18,23 @@
 
 namespace fusion {
 
-// How long the parts of a request may take. 0: no limit.
+// Limits of how long the parts of a request may take. 0: no limit.
 struct RunnerLimits {
   double set_up_seconds = 300;  // without a pause: our own code; generous, it grows with the data
   double reference_seconds = 300;
   double load_seconds = 60;
   double run_seconds = 0;  // one run of a program
   double total_seconds = 0;
-  // What a hostile runner can make the worker read.
+  // A hostile runner can make the worker read so much.
   uint32_t reply_bytes = 1 << 20;
   int progress_replies = 0;
 };
 
-// How a request ended without a reply.
+// Says how a request ended without a reply.
 struct RunnerDeath {
   enum class Cause { kNone, kFault, kTimeout, kStopped } cause = Cause::kNone;
   std::string message;  // "killed by signal 11 (Segmentation fault)", the CUDA error, "ran longer than 2 s"
-  ActivityState activity;  // what it was doing
+  ActivityState activity;  // what the runner was doing
 };
 
 // Not thread safe: one request at a time.
@@ -47,8 +47,8 @@ class RunnerProcess {
   explicit RunnerProcess(std::string program = "", SandboxPolicy policy = {});
   ~RunnerProcess();
 
-  // Where another process comes from when one is needed, instead of being started then: a runner of the same
-  // program and policy with a process that waits for requests, or null where none is ready
+  // Says where another process comes from when one is needed, instead of being started then: a runner of the
+  // same program and policy with a process that waits for requests, or null where none is ready
   // (RunnerPool::Take). Set before the first request.
   void TakeSparesFrom(std::function<std::unique_ptr<RunnerProcess>()> take_spare) {
     take_spare_ = std::move(take_spare);
@@ -61,13 +61,13 @@ class RunnerProcess {
       const v1::RunnerRequest& request, const RunnerLimits& limits, RunnerDeath* death,
       std::stop_token stop = {}, const std::function<void(const v1::RunnerReply&)>& on_progress = nullptr);
 
-  // Devices of a target (TARGET_AUTO: all) with measured figures, and why some kind is missing.
+  // Returns the devices of a target (TARGET_AUTO: all) with measured figures, and why some kind is missing.
   absl::StatusOr<v1::DescribeReply> Describe(v1::Target target);
-  // The same of CUDA devices without using them, so that none can end the runner.
+  // Does the same for CUDA devices without using them, so that none can end the runner.
   absl::StatusOr<v1::DescribeReply> Outline();
-  // Of the device alone, with figures. FailedPrecondition: it does not work, the message says why.
+  // Describes the device alone, with figures. FailedPrecondition: it does not work, the message says why.
   absl::StatusOr<v1::DeviceDescription> DescribeDevice(const std::string& device_uuid);
-  // OK when a known kernel computes rightly on the device.
+  // Returns OK when a known kernel computes rightly on the device.
   absl::Status Probe(const std::string& device_uuid);
   // Makes ready for timings on the device; `beside_timings`: only what disturbs none in another runner
   // (OpenRequest).
@@ -76,12 +76,12 @@ class RunnerProcess {
   // Ends the process; the next request starts another.
   void End();
 
-  // Whether the last runner died of a fault or timeout: the device must be probed before the next task.
+  // Tells whether the last runner died of a fault or timeout: the device must be probed before the next task.
   bool needs_probe() const { return needs_probe_; }
   bool running() const { return child_ != nullptr; }
-  // Of its process; -1: none runs.
+  // The id of the runner's process; -1: none runs.
   pid_t pid() const { return child_ != nullptr ? child_->pid() : -1; }
-  // Processes that it has had so far, and the seconds until they could be talked to.
+  // Processes that the runner has had so far, and the seconds until they could be talked to.
   int starts() const { return starts_; }
   double start_seconds() const { return start_seconds_; }
 
@@ -106,7 +106,7 @@ class RunnerProcess {
 // else along. Several threads may build; each uses a process of its own, kept for the next.
 class IsolatedBuilder : public Builder {
  public:
-  // As MakeBuilder, for a target whose compiler works in process (CUDA).
+  // Does what MakeBuilder does, for a target whose compiler works in process (CUDA).
   static absl::StatusOr<std::unique_ptr<Builder>> Create(v1::Target target,
                                                          const std::string& runner_program = "");
   ~IsolatedBuilder() override;

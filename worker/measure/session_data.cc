@@ -30,7 +30,7 @@ NamedBytes ScratchLayout(const v1::Program& program) {
 
 std::string Megabytes(int64_t bytes) { return absl::StrFormat("%.1f MB", static_cast<double>(bytes) * 1e-6); }
 
-// What can be allocated: the driver and the kernel need a little themselves.
+// Bytes that can be allocated: the driver and the kernel need a little themselves.
 int64_t Usable(const MemoryInfo& memory) {
   return memory.free_bytes - std::max<int64_t>(memory.free_bytes / 20, 64 << 20);
 }
@@ -46,7 +46,7 @@ uint64_t ScalarBits(double value, v1::DataType type) {
   return bits;
 }
 
-// Those of the type: what lies between the rows of a matrix is none.
+// Counts the entries: what lies between the rows of a matrix is none.
 int64_t Entries(const v1::Buffer& buffer) {
   const int64_t padding = buffer.row_stride() - buffer.columns();
   return buffer.rows() > 0 && padding > 0 ? buffer.rows() * buffer.columns() : buffer.count();

@@ -26,13 +26,13 @@ struct PreparedProgram {
   std::vector<std::string> digests;  // of `binaries`, each once, as computed from the bytes that were loaded
   std::vector<PreparedLaunch> launches;
   std::vector<v1::KernelAttributes> kernels;  // each kernel once
-  std::vector<std::pair<std::string, int64_t>>
-      temporaries;                             // and the workspace: names and bytes, cut from the scratch
+  // Temporaries and the workspace: names and bytes, cut from the scratch.
+  std::vector<std::pair<std::string, int64_t>> temporaries;
   std::vector<MemoryRange> poison;             // outputs, temporaries and workspace
   std::unique_ptr<RepeatedLaunches> repeated;  // goes before the binaries
 };
 
-// How a program did. Not OK: outcome and message say why.
+// Says how a program did. When it is not OK, outcome and message say why.
 struct Verdict {
   v1::Outcome outcome = v1::OK;
   std::string message;
@@ -52,12 +52,13 @@ class SessionData {
                                                              ActivityPage* activity,
                                                              PhaseTimes* phases = nullptr);
 
-  // Equal keys: the same data and the same reference.
+  // Equal keys mean the same data and the same reference.
   static std::string Key(const v1::Session& session);
 
-  // Other values in the input buffers, after this pattern, and the reference's results for them; scalars
-  // handed by value stay, and what came from a file. False: there was no room for the reference beside what
-  // programs need, so programs prepared earlier must not run any more, and Reserve has to be called again.
+  // Puts other values into the input buffers, after this pattern, and gets the reference's results for them;
+  // scalars handed by value stay, and so does what came from a file. False: there was no room for the
+  // reference beside what programs need, so programs prepared earlier must not run any more, and Reserve has
+  // to be called again.
   absl::StatusOr<bool> Renew(const DataPattern& pattern, const BinaryMap& binaries, ActivityPage* activity);
 
   // Makes room for the temporaries of programs, which share one piece of memory: the most that any needs
@@ -75,21 +76,21 @@ class SessionData {
   struct RunCalls {
     std::function<void()> before_launch, after_run;  // as RunOptions
   };
-  // `repeat` runs after `lead` that are not timed, with outputs, temporaries and workspace poisoned before.
-  // Seconds of one.
+  // Does `repeat` runs after `lead` that are not timed, with outputs, temporaries and workspace poisoned
+  // before. Returns the seconds of one.
   absl::StatusOr<double> Run(PreparedProgram& program, bool flush_cache, int repeat, int lead,
                              RunCalls calls);
-  // A run that is looked at afterwards: with guards of this program's layout.
+  // Does a run that is looked at afterwards, with guards of this program's layout.
   absl::StatusOr<double> RunInspected(PreparedProgram& program, bool flush_cache, RunCalls calls);
   // Seconds that the last such run waited for what was found.
   double inspection_seconds() const { return inspected_.seconds; }
-  // What was found then: outputs against the reference, guards, inputs. What the program damaged is repaired.
-  // Where an output is further from the reference than its tolerance allows, it is tried out how far rounding
-  // alone can bring it (EstimateRounding), and as much is excused. `is_unfused`: where the unfused program
-  // has whole numbers exactly, the programs that are judged after it must have them too, until Renew. Aborted
-  // when the reference itself was overwritten.
+  // Judges what that run left: outputs against the reference, guards, inputs. What the program damaged is
+  // repaired. Where an output is further from the reference than its tolerance allows, it is tried out how
+  // far rounding alone can bring it (EstimateRounding), and as much is excused. `is_unfused`: where the
+  // unfused program has whole numbers exactly, the programs that are judged after it must have them too,
+  // until Renew. Aborted when the reference itself was overwritten.
   absl::StatusOr<Verdict> Judge(bool is_unfused, ActivityPage* activity);
-  // For people, of the data so far: outputs that are ill-conditioned or not finite. Each once.
+  // Tells people which outputs of the data so far are ill-conditioned or not finite, each once.
   const std::vector<std::string>& remarks() const { return remarks_; }
   const v1::Session& session() const { return session_; }
   const DataPattern& pattern() const { return pattern_; }
@@ -110,13 +111,13 @@ class SessionData {
     uint64_t excused_hash = 0;
     bool is_exact = false;  // the unfused program has these whole numbers exactly
   };
-  // The f64 results of the reference, in `results` by output. `trial` above 0: what functions that round read
-  // of the inputs, and what they compute, is changed by a little, in another way for each trial.
+  // Computes the f64 results of the reference, in `results` by output. `trial` above 0: what functions that
+  // round read of the inputs, and what they compute, is changed by a little, in another way for each trial.
   absl::Status ComputeReference(const BinaryMap& binaries, ActivityPage* activity, GuardedMemory* results,
                                 int trial);
-  // Monte Carlo arithmetic (Parker, 1997): how far results of the reference move when what its functions read
-  // and compute is changed by a few units in the last place of the data type. Sets excused_, and remarks on
-  // outputs of which that leaves few digits. Not where there is no memory for it.
+  // Finds by Monte Carlo arithmetic (Parker, 1997) how far results of the reference move when what its
+  // functions read and compute is changed by a few units in the last place of the data type. Sets excused_,
+  // and remarks on outputs of which that leaves few digits. Left out where there is no memory for it.
   absl::Status EstimateRounding(ActivityPage* activity);
 
   SessionData(ExecutionBackend* backend, const v1::Session& session, PhaseTimes* phases)

@@ -22,13 +22,13 @@ v1::Statistics ComputeStatistics(std::vector<double> samples);
 // A sample is taken to be disturbed beyond so many times the low quantile.
 inline constexpr double kDisturbed = 1.25;
 
-// Of times of runs, seconds: the low quantile and the spread of all, and median and interval, as above, of
-// those that nothing disturbed, with their number.
+// Takes times of runs in seconds. Gives the low quantile and the spread of all, and median and interval, as
+// above, of those that nothing disturbed, with their number.
 v1::Statistics TimeStatistics(std::vector<double> seconds);
 
-// Whether such statistics of so many samples say what a run takes: nothing disturbed five at least, or all of
-// fewer, and their median is known to 10 %. Samples without a common least time, which scatter over decades,
-// do not fulfil this: few of them are near the low quantile.
+// Returns whether such statistics of so many samples say what a run takes: nothing disturbed five at least,
+// or all of fewer, and their median is known to 10 %. Samples without a common least time, which scatter over
+// decades, do not fulfil this: few of them are near the low quantile.
 bool IsSteady(const v1::Statistics& times, size_t samples);
 
 // Position k (from 0) such that [sorted[k], sorted[n-1-k]] is that interval.
@@ -37,14 +37,14 @@ int MedianIntervalRank(int n);
 // Half of the interval's width over the median; infinity without samples.
 double RelativeHalfWidth(const v1::Statistics& statistics);
 
-// How far the times differ, as a share of them: the width of the interval where they are steady, else the
-// spread of all samples.
+// Returns how far the times differ, as a share of them: the width of the interval where they are steady, else
+// the spread of all samples.
 double Uncertainty(const v1::Statistics& times, size_t samples);
 
-// Of runs in turn, first[i] beside second[i] at nearly the same moment: the ratio first / second. Where most
-// pairs were undisturbed, as on a quiet machine, it is the median of the ratios of all, since what disturbs
-// both alike (clocks) does not change them. Otherwise it is that of the undisturbed pairs, and with fewer
-// than five of those the ratio of the two times, whose interval is as wide as theirs allow.
+// Returns the ratio first / second of runs in turn, first[i] beside second[i] at nearly the same moment.
+// Where most pairs were undisturbed, as on a quiet machine, it is the median of the ratios of all, since what
+// disturbs both alike (clocks) does not change them. Otherwise it is that of the undisturbed pairs, and with
+// fewer than five of those the ratio of the two times, whose interval is as wide as theirs allow.
 v1::Statistics PairedRatio(const std::vector<double>& first, const std::vector<double>& second);
 
 }  // namespace fusion

@@ -1,5 +1,5 @@
-// What of a TimeTask is still to be measured, and what is known of the rest: how replies of runners become
-// a result. A runner may say anything.
+// Keeps what of a TimeTask is still to be measured, and what is known of the rest: so replies of runners
+// become a result. A runner may say anything.
 #pragma once
 
 #include <string>
@@ -21,22 +21,22 @@ class TimeRemainder {
 
   bool empty() const { return positions_.empty() && !unfused_; }
 
-  // What a runner is asked, with the device code that it runs and the values of inputs that come from files.
-  // Errors are those of get_binary.
+  // Returns what a runner is asked, with the device code that it runs and the values of inputs that come from
+  // files. Errors are those of get_binary.
   absl::StatusOr<v1::RunnerRequest> Request(const BinaryGetter& get_binary,
                                             double copy_bytes_per_second) const;
 
-  // `number` as the runner counts: kUnfusedProgram, or a position in the request. Its result, null when there
-  // is none.
+  // Returns the result of the program `number` as the runner counts (kUnfusedProgram, or a position in the
+  // request); null when there is none.
   v1::ProgramMeasurement* Measurement(int number) const;
 
-  // Takes out those that have an outcome.
+  // Takes out the programs that have an outcome.
   void DropDecided();
 
-  // The last reply of a runner about all that is left.
+  // Takes the last reply of a runner about all that is left.
   void Accept(const v1::TimeResult& timed) const;
 
-  // Nothing more can be measured.
+  // Call it when nothing more can be measured.
   void Fail(v1::Outcome outcome, const std::string& message) const;
 
  private:

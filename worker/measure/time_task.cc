@@ -14,8 +14,8 @@
 namespace fusion {
 namespace {
 
-// Of the reply about the programs: names, samples, what is known of each launch, and messages, which are
-// short. No more, since a few bytes on the pipe can be a hundred times as many in memory.
+// Returns the most bytes of the reply about the programs: names, samples, what is known of each launch, and
+// messages, which are short. No more, since a few bytes on the pipe can be a hundred times as many in memory.
 uint32_t MostReplyBytes(const v1::TimeTask& task, const v1::MeasurementMethod& method) {
   constexpr int64_t kWithoutPrograms = 64 << 10, kOfProgram = 16 << 10, kOfLaunch = 256;
   int64_t bytes = kWithoutPrograms;
@@ -59,7 +59,7 @@ const char* PartName(v1::TimingPhase phase) {
   }
 }
 
-// What a call of `seconds` went into. What the runner says of it counts as far as it can be true.
+// Adds up what a call of `seconds` went into. What the runner says of it counts as far as it can be true.
 void AddCall(const absl::StatusOr<v1::RunnerReply>& reply, double seconds, TimeSpent* spent) {
   if (!reply.ok()) {
     (*spent)["lost"] += seconds;
@@ -74,7 +74,7 @@ void AddCall(const absl::StatusOr<v1::RunnerReply>& reply, double seconds, TimeS
   (*spent)["transfer"] += left;
 }
 
-// Whether the runner says that it is at fault itself.
+// Returns whether the runner says that it is at fault itself.
 bool SaysWorkerLost(const v1::TimeResult& timed) {
   return timed.unfused().outcome() == v1::WORKER_LOST ||
          std::any_of(timed.programs().begin(), timed.programs().end(),

@@ -40,9 +40,9 @@ constexpr int kWarmSeriesSlack = 3;
 // of five without them had GEMVER of 3072 square in f32 at 27.5 us, which takes 24.3 in a loop (H200).
 constexpr int kWarmLead = 2;
 constexpr double kMostLedSeconds = 0.01;  // of a run: longer ones need no lead, and have deadlines
-// Of the cold runs that are timed, besides the first and the last, those whose results are compared too.
+// This share of the cold runs that are timed, besides the first and the last, has its results compared too.
 constexpr double kJudgedShare = 0.25;
-// All of them, where that has once taken no longer than this: a busy machine makes it slower, not dearer.
+// All are compared where that has once taken no longer than this: a busy machine makes it slower, not dearer.
 constexpr double kCheapJudgement = 3e-3;
 // So many runs are judged in a row at the end, so that no program can do nothing in a turn of so many:
 // between the runs that are judged before lie series of nearly equal length that are not, and one that rested
@@ -334,13 +334,13 @@ class ProtocolRun {
     return absl::OkStatus();
   }
 
-  // Of the run before.
+  // Notes the seconds of the last run, and whether it waited too much.
   void NoteSample(double seconds, std::map<int, double>* samples, std::set<int>* waits) const {
     (*samples)[round_] = seconds;
     if (backend_->waited_share() > kMostWaiting) waits->insert(round_);
   }
 
-  // Whether the samples that nothing else disturbed are alike, and not because each of them waited.
+  // Returns whether the samples that nothing else disturbed are alike, and not because each of them waited.
   static bool IsSteadyTime(const v1::Statistics& times, const std::map<int, double>& samples,
                            const std::set<int>& waits) {
     size_t undisturbed = 0, waited = 0;
@@ -362,7 +362,7 @@ class ProtocolRun {
     return absl::OkStatus();
   }
 
-  // Those that follow the last sample, with no run between that is not judged.
+  // Judges runs that follow the last sample, with no run between that is not judged.
   absl::Status JudgeRunsInARow(Subject* subject) {
     const InPhase cold(phases_, v1::TIMING_COLD);
     const bool dear = subject->least_judged_seconds + least_inspection_seconds_ > kDearRun;

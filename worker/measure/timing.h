@@ -19,10 +19,10 @@
 
 namespace fusion {
 
-// How much longer a program is sampled whose time is not steady.
+// A program whose time is not steady is sampled so many times longer.
 inline constexpr double kPatience = 4;
 
-// Called for a program that is out: number (kUnfusedProgram or its position) and what is known of it.
+// It is called for a program that is out: its number (kUnfusedProgram or position) and what is known of it.
 using FinishedCallback = std::function<void(int, const v1::ProgramMeasurement&)>;
 
 // Times the programs of a task. session must be that of the task. An unfused program without launches is left

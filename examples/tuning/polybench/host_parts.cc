@@ -1,4 +1,4 @@
-// Which of the variants this processor can run.
+// Chooses the variant that this processor can run.
 #include "parts.h"
 
 namespace polybench {

@@ -1,4 +1,4 @@
-// What the three loops compute in iterations [begin, end), on the host with all its threads and on the
+// The three loops compute this in iterations [begin, end), on the host with all its threads and on the
 // device.
 #pragma once
 
@@ -30,7 +30,7 @@ struct RowSums {
   double *tmp, *y;
 };
 
-// One call at a time; OpenMP. For the vector instructions that this processor has.
+// These run with OpenMP, one call at a time, for the vector instructions that this processor has.
 void MultiplyOnHost(int64_t begin, int64_t end, const Product& product);
 void SumRowsOnHost(int64_t begin, int64_t end, const RowSums& sums);
 const char* HostInstructions();

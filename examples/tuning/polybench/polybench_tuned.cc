@@ -68,7 +68,7 @@ const std::vector<SeedResult>& SeedResults() {
   return *results;
 }
 
-// As the tuner says, or as the measurement says.
+// Splits as the tuner says, or as the measurement says.
 class Split : public fusion::PartitionChooser {
  public:
   Partition Next(int64_t n) override { return tuned != nullptr ? tuned->Next(n) : fixed.Next(n); }
@@ -126,7 +126,7 @@ class Measurement {
     routine_->AddTo(loop_);
     without_gpu_ = loop_.Prepare();
     if (!without_gpu_.empty()) std::fprintf(stderr, "On the host alone: %s\n", without_gpu_.c_str());
-    // Those are small.
+    // Arrays that go through memory of the loop are small.
     for (int array : loop_.staged())
       std::fprintf(stderr, "Array %d goes through memory of the loop\n", array);
   }
@@ -187,7 +187,7 @@ class Measurement {
     };
     for (int round = 0; go_on(round); ++round) {
       for (int kind = 0; kind < 3; ++kind) {
-        // Of two runs the second is timed: a program's loop follows itself. The GPU alone behind the
+        // The second of two runs is timed: a program's loop follows itself. The GPU alone behind the
         // processors takes 8 % longer.
         for (bool timed : {false, true}) {
           switch ((round + kind) % 3) {
@@ -366,7 +366,7 @@ Measurement::Search Measurement::Tune() {
   fusion_tuner_options_init(&options);
   options.program = "polybench_tuned";
   options.server = options_.server.c_str();
-  // What is learned here holds for this pair of processors and GPU.
+  // The results hold for this pair of processors and GPU.
   const std::string device_class =
       device_.Name() + " with " + std::to_string(omp_get_max_threads()) + " threads";
   options.device_class = device_class.c_str();

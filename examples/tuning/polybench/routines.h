@@ -32,8 +32,8 @@ class Routine {
  public:
   virtual ~Routine() = default;
 
-  // By name and PolyBench's sizes in its order (gemm: ni nj nk, gesummv: n, syrk: n m); null: there is none,
-  // or the sizes are wrong.
+  // Makes the routine of this name with PolyBench's sizes in its order (gemm: ni nj nk, gesummv: n, syrk: n
+  // m); null: there is none, or the sizes are wrong.
   static std::unique_ptr<Routine> Make(const std::string& name, const std::vector<int64_t>& sizes);
 
   std::string name;
@@ -42,17 +42,17 @@ class Routine {
   double flops = 0;
   double bytes_up = 0, bytes_down = 0;  // where the device has all iterations
 
-  // Outputs as PolyBench initialises them. Without it they grow from run to run, as beta is 1.2.
+  // Sets the outputs as PolyBench initialises them. Without it they grow from run to run, as beta is 1.2.
   virtual void RestoreOutputs() = 0;
-  // The sequential loop, on outputs of its own; returns seconds.
+  // Runs the sequential loop on outputs of its own; returns seconds.
   virtual double RunSequential() = 0;
   virtual void AddTo(fusion::PartitionedLoop& loop) = 0;
   // All inputs are in the host's memory before and all outputs after.
   virtual fusion::PartitionedRun Run(fusion::PartitionedLoop& loop) = 0;
   // Largest relative difference from the sequential results, after RestoreOutputs and one Run.
   virtual double LargestError() const = 0;
-  // The sums are in another order. All terms are positive, so that each addition adds half a unit of the last
-  // place at most.
+  // The sums of Run are in another order. All terms are positive, so that each addition adds half a unit of
+  // the last place at most.
   double error_bound = 0;
 };
 

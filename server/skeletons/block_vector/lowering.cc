@@ -64,7 +64,7 @@ class BlockVectorLowering {
       body_.push_back(ir::Leader({absl::StrCat(context_.Pointer(node.result), "[0] = u_", name, ";")}));
   }
 
-  // What the reductions of the phase before have given, and the scalars of this one.
+  // Defines the results of the reductions of the phase before, and the scalars of this one.
   void EmitScalars(int phase) {
     for (NodeId id : context_.implementation.order) {
       const Node& node = graph_.node(id);

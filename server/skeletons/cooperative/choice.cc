@@ -36,14 +36,14 @@ std::vector<ValueId> Reused(const std::vector<FusionShape>& sweeps) {
   return reused;
 }
 
-// Reductions over the grid that can be sums by atomic additions.
+// Returns whether the sweep has reductions over the grid that can be sums by atomic additions.
 bool HasSums(const FusionShape& sweep) {
   for (size_t i = 0; i < sweep.members.size(); ++i)
     if (sweep.IsGridReduction(i) && sweep.node(sweep.members[i]).overload->monoid == v1::SUM) return true;
   return false;
 }
 
-// Whether something remains to be done after the sweep's last row: see PlaceGridReduction.
+// Returns whether something remains to be done after the sweep's last row: see PlaceGridReduction.
 bool FinishNeeded(const Graph& graph, const NodeSet& kernel, const FusionShape& sweep, bool atomic) {
   if (sweep.grid_reductions == 0) return false;
   if (!atomic) return true;
@@ -132,7 +132,7 @@ class CooperativeChooser {
     const int64_t shared_limit = block_limit - other_shared - ReductionScratchBytes(common.rows_per_step);
     const int64_t row_bytes = slot_bytes * static_cast<int64_t>(reused_.size());
     if (row_bytes == 0 || shared_limit < row_bytes) return std::nullopt;
-    // Those of the last step need not be there too.
+    // The rows of the last step need not be in shared memory too.
     const int64_t others =
         in_batches ? (rows_of_block - 1) / common.rows_per_step * common.rows_per_step : rows_of_block;
     kept.shared_rows = static_cast<int>(std::min(others, shared_limit / row_bytes));
@@ -323,8 +323,9 @@ void ConfigureCooperative(const FusionProblem& problem, std::vector<FusionImplem
     for (const auto& [path, stages] : paths)
       for (bool hold : {true, false}) {
         if (hold && !panels) continue;
-        // By atomic and blocks: as many rows of a step as registers hold, and the fewest beside which shared
-        // memory holds all others: registers are short where the estimate says that they are just enough.
+        // For atomic and blocks, these are the most rows of a step that registers hold, and the fewest beside
+        // which shared memory holds all others: registers are short where the estimate says that they are
+        // just enough.
         std::map<std::pair<bool, int>, int> most_in_registers, fewest_with_all;
         for (Keep keep : {Keep::kRegisters, Keep::kAll, Keep::kShared, Keep::kNothing})
           for (int together : stages == 0 ? in_registers : all_together) {

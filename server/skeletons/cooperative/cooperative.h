@@ -12,8 +12,8 @@ namespace fusion {
 
 const Skeleton& CooperativeSkeleton();
 
-// Appends every kernel of the problem's sweeps that the device can run. Nothing when that gives no advantage
-// over launches of their own.
+// Appends every kernel of the problem's sweeps that the device can run. It appends nothing when that gives no
+// advantage over launches of their own.
 void ConfigureCooperative(const FusionProblem& problem, std::vector<FusionImplementation>* out,
                           NearestMiss* miss);
 

@@ -8,8 +8,8 @@
 namespace fusion {
 namespace {
 
-// The same parameter of two sections; what one of them writes neither is read-only nor unaliased in the whole
-// kernel.
+// Adds a parameter, once for all sections; what one of them writes neither is read-only nor unaliased in the
+// whole kernel.
 void AddArgument(KernelArgument argument, std::vector<KernelArgument>* arguments) {
   const bool pointer =
       argument.kind == KernelArgument::Kind::kPointer || argument.kind == KernelArgument::Kind::kWorkspace;
@@ -52,7 +52,7 @@ FusionCode JoinLaunches(std::vector<FusionCode> parts, std::string name, std::st
     for (KernelLaunch& next : part.launches) {
       launch.kernel.threads = next.kernel.threads;
       groups_per_block = std::max(groups_per_block, next.grid.groups_per_block);
-      // As many blocks as the section with the finest work can use.
+      // The grid has as many blocks as the section with the finest work can use.
       if (!next.grid.extents.empty() &&
           (launch.grid.extents.empty() || next.grid.items_per_block < launch.grid.items_per_block))
         launch.grid = next.grid;

@@ -8,9 +8,9 @@
 
 namespace fusion {
 
-// All launches of all parts, in order, with a barrier of the grid between them. All have the same number of
-// threads, loops that are right for any grid, and differently numbered workspace slots (LoweringContext's
-// first_workspace).
+// Joins all launches of all parts, in order, with a barrier of the grid between them. All have the same
+// number of threads, loops that are right for any grid, and differently numbered workspace slots
+// (LoweringContext's first_workspace).
 FusionCode JoinLaunches(std::vector<FusionCode> parts, std::string name, std::string comment,
                         int blocks_per_multiprocessor);
 

@@ -104,8 +104,8 @@ class AllocationSearch {
     }
   }
 
-  // Of every allocation that goes on from here. What is still to come lies above `offset`, so a gap below is
-  // lost.
+  // Returns the least size of every allocation that goes on from here. What is still to come lies above
+  // `offset`, so a gap below is lost.
   int64_t LeastSize(int64_t offset) const {
     int64_t least = 0;
     for (size_t at = 0; at < height_.size(); ++at) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -20,7 +21,7 @@ namespace {
 // Unrolled code of a thread-per-element routine beyond this many operations per element takes long to compile
 // and does not fit the instruction cache.
 constexpr double kMaxUnrolledFlops = 20000;
-// Who computes an element by a choice of a node, ENTRY for what goes entry by entry.
+// Returns the threads that compute an element by a choice of a node, ENTRY for what goes entry by entry.
 v1::ThreadsPerElement ThreadsOf(const Node& node, int choice) {
   if (node.overload->form != v1::ELEMENT) return choice == 0 ? v1::ONE : v1::PER_RESULT_ENTRY;
   return node.overload->implementations[choice].threads;
@@ -53,10 +54,10 @@ int ChoiceCount(const Node& node) {
   return 2;  // entry by entry: a thread per element, or a thread per entry
 }
 
-// Whether the threads that compute an element of the result read operands and write it side by side, 32 bytes
-// and more at once: then in device memory as well as in shared memory. Products of 8 x 8 f32 by tiles, with
-// rows of 32 bytes, took 4.09 us so and 3.13 through shared memory; of 16 x 16, 2.72 and 2.83; of 32 x
-// 32, 3.27 and 3.36 (507,904 entries on an H100, kernels by hand).
+// Returns whether the threads that compute an element of the result read operands and write it side by side,
+// 32 bytes and more at once: then in device memory as well as in shared memory. Products of 8 x 8 f32 by
+// tiles, with rows of 32 bytes, took 4.09 us so and 3.13 through shared memory; of 16 x 16, 2.72 and 2.83; of
+// 32 x 32, 3.27 and 3.36 (507,904 entries on an H100, kernels by hand).
 bool SideBySide(const Graph& graph, const Node& node, int choice) {
   const std::vector<int>& shape = graph.value(node.result).type.element_shape;
   switch (ThreadsOf(node, choice)) {
@@ -71,16 +72,16 @@ bool SideBySide(const Graph& graph, const Node& node, int choice) {
   }
 }
 
-// Whether a choice is there: implementations may have conditions.
+// Returns whether a choice is there: implementations may have conditions.
 bool ChoiceOffered(const Graph& graph, const Node& node, int choice) {
   if (node.dimensions.empty() || node.overload->form != v1::ELEMENT) return true;
   return Offered(*node.overload, node.overload->implementations[choice], node.static_parameters,
                  graph.value(node.result).type.data_type);
 }
 
-// Of too many combinations: all of the first choice; one node at a time with each of its others; and all with
-// several threads for an element, those of one kind where a node has it, else one an entry. `offered`: of
-// each node.
+// Returns a few of too many combinations: all of the first choice; one node at a time with each of its
+// others; and all with several threads for an element, those of one kind where a node has it, else one an
+// entry. `offered`: the choices of each node.
 std::vector<std::vector<int>> FewChoices(const Graph& graph, const std::vector<NodeId>& order,
                                          const std::vector<std::vector<int>>& offered) {
   std::vector<std::vector<int>> choices = {std::vector<int>(order.size(), 0)};
@@ -175,14 +176,14 @@ Phases PhasesOf(const Graph& graph, const FusionImplementation& implementation) 
   return phases;
 }
 
-// What blocks wait for their loads in each turn, and in each phase in which several threads compute an
-// element: between barriers, and in the first turn until the code of the phase is there. Function I of 2^20
-// elements on an H100, with five such phases, took 166 to 191 us by tiles of 32 and 64 elements where loads
-// take 129 to 136 and computations 23 to 71; of 31,744 elements, nearly all at once, 13.3 to 16.5 us where a
-// thread for an element, in one phase, took 10.6. Fitted to 240 kernels of five graphs on an H100 and an
-// H200, whose loads and functions had been measured as routines (docs/decisions/0007). Kernels of one phase
-// overlap as others do: products of 16 x 16 and 32 x 32 matrices are at the memory's rate. But a staged block
-// computes when all of its loads are there, and the fewer blocks there are beside it, the fewer load
+// Adds the time that blocks wait for their loads in each turn, and in each phase in which several threads
+// compute an element: between barriers, and in the first turn until the code of the phase is there. Function
+// I of 2^20 elements on an H100, with five such phases, took 166 to 191 us by tiles of 32 and 64 elements
+// where loads take 129 to 136 and computations 23 to 71; of 31,744 elements, nearly all at once, 13.3 to 16.5
+// us where a thread for an element, in one phase, took 10.6. Fitted to 240 kernels of five graphs on an H100
+// and an H200, whose loads and functions had been measured as routines (docs/decisions/0007). Kernels of one
+// phase overlap as others do: products of 16 x 16 and 32 x 32 matrices are at the memory's rate. But a staged
+// block computes when all of its loads are there, and the fewer blocks there are beside it, the fewer load
 // meanwhile: St. Venant of 2^20 elements on four H100s takes 33 us with 16 blocks of 64 threads, 34 with 8 of
 // 128 and 36 to 39 with 4 of 256, where the tables of its routines have 28, 27 and 26.
 void AddWaiting(const FusionShape& shape, const Phases& phases, bool staged, int resident, double tiles,
@@ -296,10 +297,90 @@ int PlaceElementValues(const FusionShape& shape, FusionImplementation* implement
   return register_words;
 }
 
+namespace {
+
+constexpr int kMostRegisters = 240;  // estimates are coarse
+
+double ElementsOf(const FusionShape& shape) {
+  return std::max<double>(1, static_cast<double>(shape.Size(Extent{.name = kElementsSize})));
+}
+
+// A choice of routines with a way of loading, whatever the tile.
+struct PlacedChoice {
+  FusionImplementation implementation;
+  bool all_thread = true, any_thread = false;  // a thread computes all, or any, of an element
+  int value_words = 0;                         // registers of values
+  Phases phases;
+  double at_peak = 0;  // operations that take the same time at the peak rate
+};
+
+// Returns the kernel for a tile; nothing where the device cannot run it, of which *miss is told.
+std::optional<FusionImplementation> MakeTile(const FusionShape& shape, const PlacedChoice& placed,
+                                             const Tile& tile, bool one_shot, NearestMiss* miss) {
+  const DeviceDescription& device = shape.model.device();
+  const double elements = ElementsOf(shape);
+  FusionImplementation implementation = placed.implementation;
+  auto& parameters = implementation.As<ElementParameters>();
+  parameters.threads = tile.threads;
+  parameters.elements_per_block = tile.elements;
+  KernelTraits traits = shape.Traits();
+  traits.threads = tile.threads;
+  traits.registers = placed.value_words +
+                     (placed.any_thread && shape.simt() ? 44 : 24);  // addresses and the insides of routines
+  traits.shared_bytes =
+      implementation.As<ElementParameters>().shared_entries * tile.elements * shape.entry_bytes;
+  if (traits.shared_bytes > device.shared_bytes_per_block()) {
+    miss->Note(traits.shared_bytes, device.shared_bytes_per_block(),
+               absl::StrCat("a tile of ", tile.elements, tile.elements == 1 ? " element" : " elements",
+                            " needs ", traits.shared_bytes, " bytes of shared memory; the device has ",
+                            device.shared_bytes_per_block(), " a block"));
+    return std::nullopt;
+  }
+  if (shape.simt() && traits.registers > kMostRegisters) {
+    miss->Note(traits.registers, kMostRegisters,
+               absl::StrCat("a thread would need about ", traits.registers, " registers; at most ",
+                            kMostRegisters, " of the 255 that the device has are planned for"));
+    return std::nullopt;
+  }
+  int resident =
+      shape.simt() ? ResidentBlocks(device, tile.threads, traits.registers, traits.shared_bytes) : 1;
+  if (resident == 0) return std::nullopt;
+  parameters.blocks_per_multiprocessor = one_shot ? 0 : resident;
+  const double tile_bytes = shape.bytes_read / elements * tile.elements;
+  const double all_tiles = elements / tile.elements + 1, full_tiles = std::ceil(elements / tile.elements);
+  traits.blocks = static_cast<int64_t>(
+      one_shot ? all_tiles : std::min(all_tiles, double(device.multiprocessors()) * resident));
+  if (parameters.load_path == LoadPath::kStaged) {
+    traits.bytes_in_flight_per_block = 0.5 * tile_bytes;  // half of the time the block computes and stores
+  } else {
+    traits.bytes_in_flight_per_block = std::min(tile_bytes, 128.0 * tile.threads);
+    // Neighbouring threads read addresses far apart; sectors are shared through the L1 cache, mostly.
+    if (shape.simt() && parameters.load_path == LoadPath::kDirect && placed.all_thread &&
+        shape.bytes_read / elements > 16)
+      traits.access_efficiency = 0.7;
+  }
+  if (shape.simt() && placed.all_thread) traits.scattered_bytes = ScatteredBytes(shape, implementation);
+  if (placed.at_peak > 0) traits.compute_efficiency = shape.flops / placed.at_peak;
+  if (!shape.simt()) {
+    traits.instructions = HostElementOperations(shape, tile.elements, placed.all_thread);
+    traits.issue_overlap = shape.profile().lane_overlap().value();
+  }
+  std::string missing;
+  traits.routines =
+      RoutineSecondsOf(shape.graph, shape.model, implementation, resident, full_tiles, &missing);
+  if (!traits.routines && !shape.model.routines().empty()) traits.missing_routine = missing;
+  if (shape.simt())
+    AddWaiting(shape, placed.phases, parameters.load_path == LoadPath::kStaged, resident, full_tiles,
+               &traits);
+  implementation.estimate = shape.model.Estimate(traits);
+  return implementation;
+}
+
+}  // namespace
+
 void ConfigureElement(const FusionShape& shape, int max_combinations, std::vector<FusionImplementation>* out,
                       NearestMiss* miss) {
   const Graph& graph = shape.graph;
-  const DeviceDescription& device = shape.model.device();
   FusionImplementation base = shape.Base();
   base.parameters = ElementParameters();
   const FusionVariables variables = FusionVariablesOf(
@@ -310,9 +391,7 @@ void ConfigureElement(const FusionShape& shape, int max_combinations, std::vecto
   for (size_t i = 0; i < linearization.order.size(); ++i)
     base.order[i] = variables.nodes[linearization.order[i]];
 
-  const double elements = std::max<double>(1, static_cast<double>(shape.Size(Extent{.name = kElementsSize})));
-  const double flops_per_element = shape.flops / elements;
-  constexpr int kMostRegisters = 240;  // estimates are coarse
+  const double elements = ElementsOf(shape), flops_per_element = shape.flops / elements;
   const std::vector<std::vector<int>> choices = ChoicesOf(graph, base.order, max_combinations);
   for (const std::vector<int>& choice : choices) {
     bool all_thread = true, any_thread = false, side_by_side = true;
@@ -347,82 +426,26 @@ void ConfigureElement(const FusionShape& shape, int max_combinations, std::vecto
     const std::vector<bool> one_shots =
         shape.simt() ? std::vector<bool>{true, false} : std::vector<bool>{false};
     for (LoadPath path : paths) {
-      FusionImplementation placed = base;
-      placed.As<ElementParameters>().choices = choice;
-      placed.As<ElementParameters>().load_path = path;
-      const int value_words = PlaceElementValues(shape, &placed);
+      PlacedChoice placed{.implementation = base, .all_thread = all_thread, .any_thread = any_thread};
+      auto& parameters = placed.implementation.As<ElementParameters>();
+      parameters.choices = choice;
+      parameters.load_path = path;
+      placed.value_words = PlaceElementValues(shape, &placed.implementation);
       // Inputs that the threads of an element read where they are.
-      const bool in_place = ReadsInPlace(placed);
-      const Phases phases =
-          placed.As<ElementParameters>().shared_entries > 0 ? PhasesOf(graph, placed) : Phases();
+      const bool in_place = ReadsInPlace(placed.implementation);
+      if (parameters.shared_entries > 0) placed.phases = PhasesOf(graph, placed.implementation);
       if (path == LoadPath::kDirect && !all_thread && !in_place) continue;
-      double at_peak = 0;  // operations that take the same time at the peak rate
       for (size_t i = 0; i < choice.size(); ++i) {
         const Node& node = graph.node(base.order[i]);
-        at_peak += NodeFlops(graph, node, shape.sizes) / EfficiencyOf(node, choice[i], shape.model, in_place);
+        placed.at_peak +=
+            NodeFlops(graph, node, shape.sizes) / EfficiencyOf(node, choice[i], shape.model, in_place);
       }
       const size_t before = out->size();
-      for (const Tile& tile :
-           TilesOf(shape, placed, {all_thread, any_thread, choices.size() == 1, items_per_element})) {
+      for (const Tile& tile : TilesOf(shape, placed.implementation,
+                                      {all_thread, any_thread, choices.size() == 1, items_per_element})) {
         if (tile.idle && out->size() > before) continue;
-        for (bool one_shot : one_shots) {
-          FusionImplementation implementation = placed;
-          auto& parameters = implementation.As<ElementParameters>();
-          parameters.threads = tile.threads;
-          parameters.elements_per_block = tile.elements;
-          KernelTraits traits = shape.Traits();
-          traits.threads = tile.threads;
-          traits.registers =
-              value_words + (any_thread && shape.simt() ? 44 : 24);  // addresses and the insides of routines
-          traits.shared_bytes =
-              implementation.As<ElementParameters>().shared_entries * tile.elements * shape.entry_bytes;
-          if (traits.shared_bytes > device.shared_bytes_per_block()) {
-            miss->Note(
-                traits.shared_bytes, device.shared_bytes_per_block(),
-                absl::StrCat("a tile of ", tile.elements, tile.elements == 1 ? " element" : " elements",
-                             " needs ", traits.shared_bytes, " bytes of shared memory; the device has ",
-                             device.shared_bytes_per_block(), " a block"));
-            continue;
-          }
-          if (shape.simt() && traits.registers > kMostRegisters) {
-            miss->Note(traits.registers, kMostRegisters,
-                       absl::StrCat("a thread would need about ", traits.registers, " registers; at most ",
-                                    kMostRegisters, " of the 255 that the device has are planned for"));
-            continue;
-          }
-          int resident =
-              shape.simt() ? ResidentBlocks(device, tile.threads, traits.registers, traits.shared_bytes) : 1;
-          if (resident == 0) continue;
-          parameters.blocks_per_multiprocessor = one_shot ? 0 : resident;
-          const double tile_bytes = shape.bytes_read / elements * tile.elements;
-          const double all_tiles = elements / tile.elements + 1,
-                       full_tiles = std::ceil(elements / tile.elements);
-          traits.blocks = static_cast<int64_t>(
-              one_shot ? all_tiles : std::min(all_tiles, double(device.multiprocessors()) * resident));
-          if (path == LoadPath::kStaged) {
-            traits.bytes_in_flight_per_block =
-                0.5 * tile_bytes;  // half of the time the block computes and stores
-          } else {
-            traits.bytes_in_flight_per_block = std::min(tile_bytes, 128.0 * tile.threads);
-            // Neighbouring threads read addresses far apart; sectors are shared through the L1 cache, mostly.
-            if (shape.simt() && path == LoadPath::kDirect && all_thread && shape.bytes_read / elements > 16)
-              traits.access_efficiency = 0.7;
-          }
-          if (shape.simt() && all_thread) traits.scattered_bytes = ScatteredBytes(shape, implementation);
-          if (at_peak > 0) traits.compute_efficiency = shape.flops / at_peak;
-          if (!shape.simt()) {
-            traits.instructions = HostElementOperations(shape, tile.elements, all_thread);
-            traits.issue_overlap = shape.profile().lane_overlap().value();
-          }
-          std::string missing;
-          traits.routines =
-              RoutineSecondsOf(graph, shape.model, implementation, resident, full_tiles, &missing);
-          if (!traits.routines && !shape.model.routines().empty()) traits.missing_routine = missing;
-          if (shape.simt())
-            AddWaiting(shape, phases, path == LoadPath::kStaged, resident, full_tiles, &traits);
-          implementation.estimate = shape.model.Estimate(traits);
-          out->push_back(std::move(implementation));
-        }
+        for (bool one_shot : one_shots)
+          if (auto made = MakeTile(shape, placed, tile, one_shot, miss)) out->push_back(*std::move(made));
       }
     }
   }

@@ -21,11 +21,12 @@ void ConfigureElement(const FusionShape& shape, int max_combinations, std::vecto
 // these, not through shared memory.
 int PlaceElementValues(const FusionShape& shape, FusionImplementation* kernel, bool stores_in_place = true);
 
-// Entries from one element to the next in shared memory. Elements of a multiple of 16 bytes are an odd
-// multiple apart, so that neighbouring lanes which read 16 bytes of different elements meet in no bank.
+// Returns the entries from one element to the next in shared memory. Elements of a multiple of 16
+// bytes are an odd multiple apart, so that neighbouring lanes which read 16 bytes of different elements meet
+// in no bank.
 int64_t SharedElementStride(int entries, int entry_bytes);
-// Units of 16 bytes of an element whose units neighbouring lanes of a warp can exchange
-// (LoadPath::kExchanged): 2, 4 or 8. 1: the element is no such.
+// Returns the units of 16 bytes of an element if neighbouring lanes of a warp can exchange them
+// (LoadPath::kExchanged): 2, 4 or 8. 1: they cannot.
 int ExchangeableUnits(const Value& value);
 // A kernel that reads and writes by exchange does so in these units: the largest ExchangeableUnits of its
 // loads and stores. Those with as many are exchanged, others accessed directly.
@@ -33,7 +34,7 @@ int ExchangedUnits(const Graph& graph, const FusionImplementation& kernel);
 // Several threads of an element read some input where it is, in device memory.
 bool ReadsInPlace(const FusionImplementation& kernel);
 
-// Into how many a function of sub-warp granularity divides each element. `choice`: position in
+// Returns into how many items a function of sub-warp granularity divides each element. `choice`: position in
 // Overload::implementations, which means nothing where the function goes entry by entry.
 int ItemsPerElement(const Graph& graph, const Node& node, int choice);
 // One thread does all that the node does for an element.

@@ -86,7 +86,7 @@ class ElementLowering {
       bytes = std::max(bytes, context_.TypeBytes(placed.value));
     return bytes;
   }
-  // Of the largest list that the kernel reads or writes.
+  // Returns the bytes of a tile of the largest list that the kernel reads or writes.
   int64_t WidestTileBytes() const {
     int64_t bytes = 0;
     for (const auto* values : {&implementation_.loads, &implementation_.stores})
@@ -112,8 +112,8 @@ class ElementLowering {
   bool InDevice(ValueId value) const { return Stands(value, StorageClass::kDevice); }
   int64_t Stride(ValueId value) const { return Placement(value)->size; }
   int Entries(ValueId value) const { return graph_.value(value).type.element_entries(); }
-  // Of accesses to device memory by a thread that holds the element: 16 bytes, where elements are made of
-  // them.
+  // Returns the entries that a thread which holds the element accesses at once in device memory: 16 bytes,
+  // where elements are made of them.
   int VectorWidth(ValueId value) const {
     const int width = 16 / context_.TypeBytes(value);
     return Entries(value) % width == 0 ? width : 1;
@@ -136,7 +136,7 @@ class ElementLowering {
     return absl::StrCat("((", context_.CType(value), "*)(shared + ",
                         Placement(value)->offset * parameters_.elements_per_block * WidestEntryBytes(), "))");
   }
-  // Of a value in device memory: whether 16-byte accesses to its elements are possible, if it begins aligned.
+  // Returns whether 16-byte accesses to elements of a value in device memory are possible, if it is aligned.
   bool InUnits(ValueId value) const { return Entries(value) * context_.TypeBytes(value) % 16 == 0; }
   // The entries of element `element` of a value, as a pointer (const for reading). `by_units`: the constant
   // `placed` says whether what is in device memory permits 16-byte accesses.
@@ -150,7 +150,7 @@ class ElementLowering {
     if (Shared(value)) return absl::StrCat("(", SharedTile(value), " + ", element, " * ", Stride(value), ")");
     return "$r_" + context_.Name(value);
   }
-  // Whether registers of this value live across lane phases.
+  // Returns whether registers of this value live across lane phases.
   bool Carried(ValueId value) const { return Contains(carried_, value); }
   std::string RegisterName(ValueId value) const {
     return absl::StrCat(Carried(value) ? "$" : "", "r_", context_.Name(value));
@@ -274,9 +274,10 @@ class ElementLowering {
     return graph_.value(value).type.element_shape.empty() ? pointer + "[0]" : pointer;
   }
 
-  // How a loop over the entries of a value is printed: those of elements that no registers hold in any case
-  // (a thread has 255 of 4 bytes) are not unrolled. The f64 reference of products of 16 x 16 took nvcc 15.4 s
-  // with these loops and those of its routine unrolled, 4.8 and 1.7 s with either, 0.5 s with neither.
+  // Returns how a loop over the entries of a value is printed: loops over elements that no registers hold in
+  // any case (a thread has 255 of 4 bytes) are not unrolled. The f64 reference of products of 16 x 16 took
+  // nvcc 15.4 s with these loops and those of its routine unrolled, 4.8 and 1.7 s with either, 0.5 s with
+  // neither.
   std::string Unroll(ValueId value) const {
     constexpr int kMostRegisters = 255;
     return Entries(value) * context_.TypeBytes(value) / 4 > kMostRegisters ? "FUSION_NO_UNROLL"
@@ -430,7 +431,7 @@ class ElementLowering {
     const std::string item = once ? "lane" : "item", items = absl::StrCat("active * ", per_element);
     std::vector<std::string> lines = {absl::StrCat("const int element = ", item, " / ", per_element, ";"),
                                       absl::StrCat("const int part = ", item, " % ", per_element, ";")};
-    // Of routines that go by single entries one version is enough.
+    // Routines that go by single entries need only one version.
     const bool by_units = element_form && choice->threads != v1::PER_RESULT_ENTRY;
     const std::string target = ElementPointer(node.result, "element", by_units);
     if (element_form) {

@@ -14,16 +14,15 @@ enum class StorageClass {
   kShared,
   kDevice,  // not on chip; the functions that several threads compute read or write it in place
 };
-inline int64_t LastNumber(StorageClass) {
-  return static_cast<int64_t>(StorageClass::kDevice);
-}  // of an archive
+// The largest number that an archive may have for a storage class.
+inline int64_t LastNumber(StorageClass) { return static_cast<int64_t>(StorageClass::kDevice); }
 
-// One value lives there. Offset and size are in entries of the shared array, for kShared.
+// One value lives in such a class. Offset and size are in entries of the shared array, for kShared.
 struct PlacedValue {
   ValueId value;
   StorageClass storage = StorageClass::kRegisters;
   int64_t offset = 0;
-  int64_t size = 0;  // from one element to the next
+  int64_t size = 0;  // entries from one element to the next
 
   template <typename Archive>
   void Fields(Archive& archive) {
@@ -43,7 +42,7 @@ struct ElementParameters {
   std::vector<int> choices;
   std::vector<PlacedValue> placement;  // every value that the kernel touches
   int64_t shared_entries = 0;          // size of the shared array, in entries per element of the tile
-  // To measure routines, not for users: how often a block loads and computes each tile, with the same
+  // These serve to measure routines, not users: a block loads and computes each tile so often, with the same
   // results. Loads are of other tiles first; the elements must be a multiple of the tile.
   int load_repeats = 1, compute_repeats = 1;
 

@@ -43,7 +43,7 @@ std::optional<RoutineTime> OfBlocks(const CostModel& model, const std::string& r
   return model.routines().Time(routine, parameters.threads, parameters.elements_per_block, resident);
 }
 
-// How a value gets to an element fusion, and from it.
+// Returns the path of a value to an element fusion, and from it.
 LoadPath PathOf(const Graph& graph, const FusionImplementation& implementation, const Value& value) {
   const LoadPath path = implementation.As<ElementParameters>().load_path;
   const bool direct =
@@ -225,7 +225,7 @@ std::vector<RoutineKernel> RoutineKernels(const Graph& graph, const SizeValues& 
       const Value& operand = graph.value(node.operands.front());
       routine = LoadRoutine(operand, PathOf(graph, implementation, operand));
     }
-    // What no blocks make a difference to.
+    // These times do not depend on the block: one number of threads is enough.
     if (shape.simt() && (transfers ? !shared : one_thread) && parameters.threads != kThreadsOfTable) continue;
     if (!present.emplace(routine, parameters.threads, parameters.elements_per_block).second) continue;
     kernels.push_back({std::move(routine), std::move(implementation)});

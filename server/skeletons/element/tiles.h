@@ -7,20 +7,20 @@
 
 namespace fusion {
 
-// Who computes the elements of a fusion.
+// The threads that compute the elements of a fusion.
 struct Granularities {
   bool all_thread = true, any_thread = false;  // a thread for an element: all functions, some
   bool one_choice = false;                     // no function can be computed otherwise
-  int items_per_element = 1;                   // of the function that divides them most
+  int items_per_element = 1;                   // items of the function that divides elements most
 };
 
 struct Tile {
   int threads, elements;
-  bool idle = false;  // threads of it have nothing to do: for where no other tile fits
+  bool idle = false;  // some threads have nothing to do: for where no other tile fits
 };
 
-// What blocks may do at once, in the order in which equal predictions are preferred. `placed`: with the
-// placement of values.
+// Returns the tiles that blocks may do at once, in the order in which equal predictions are preferred.
+// `placed`: with the placement of values.
 std::vector<Tile> TilesOf(const FusionShape& shape, const FusionImplementation& placed,
                           const Granularities& of);
 

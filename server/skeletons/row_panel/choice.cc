@@ -22,6 +22,7 @@ bool HasRaggedRows(const RowPanelParameters& parameters, int64_t columns) {
          columns < chunk * parameters.chunks && columns >= chunk * (parameters.chunks - 1);
 }
 
+// It is long because it lists the kinds of kernels that are tried, one after the other.
 void ConfigureRowPanel(const FusionShape& shape, std::vector<FusionImplementation>* out, NearestMiss* miss) {
   const RowPanelNeeds needs = NeedsOfRowPanel(shape);
   const int64_t columns = std::max<int64_t>(1, shape.Size(shape.roles.columns));

@@ -22,16 +22,17 @@ int LongSumBytes(const FusionShape& shape, const Node& node) {
   return node.overload->monoid == v1::SUM && shape.graph.value(node.result).type.data_type == v1::F32 ? 8 : 0;
 }
 
-// Of static shared memory, that a kernel may have.
+// A kernel may have so much static shared memory.
 constexpr int64_t kMostStaticSharedBytes = 48 << 10;
 
-// What a second kernel that adds up partial results costs beyond its launch and its bytes: of one part for
+// A second kernel that adds up partial results costs this beyond its launch and its bytes: of one part for
 // each multiprocessor, or row if there are fewer, bytes a second. With atomic sums ATAX, BiCGK and GEMVER
 // take 2 to 7 us less on four H100s, where 0.4 to 0.8 were predicted (docs/decisions/0007).
 constexpr double kPartsBytesPerSecond = 1.2e12;
 
-// Of rows that blocks reduce in part: bytes of a part, at most, and what the second kernel takes beyond its
-// launch and its bytes, to wait for the loads of parts and to reduce them in a block. Assumed.
+// Where blocks reduce rows in part, these are the bytes of a part, at most, and the seconds that the second
+// kernel takes beyond its launch and its bytes, to wait for the loads of parts and to reduce them in a block.
+// Both are assumed.
 constexpr double kRowPartBytes = 16, kRowFinishSeconds = 2e-6;
 
 // A grid that walks over many rows loses against one row a block, where the device starts the loads of new
@@ -95,7 +96,7 @@ RowPanelNeeds NeedsOfRowPanel(const FusionShape& shape) {
       const ValueId value = node.operands[k];
       const auto& map = node.operand_maps[k];
       const bool input = std::binary_search(shape.loads.begin(), shape.loads.end(), value);
-      // What a column reduction is finished with is read once, behind the rows.
+      // Operands that finish a column reduction are read once, behind the rows.
       const auto& terms = node.overload->term_operands;
       if (node.is_reduction() && map.size() == 1 && panel.roles[i][map[0]] == 1 &&
           std::find(terms.begin(), terms.end(), static_cast<int>(k)) == terms.end())
@@ -133,208 +134,299 @@ int64_t RowSlotBytes(const FusionShape& shape, const RowPanelParameters& paramet
          (parameters.load_path == LoadPath::kBulk ? int64_t{16} * parameters.threads / 32 : 0);
 }
 
+namespace {
+
+// A kernel whose traits are put together, part by part.
+class RowPanelKernel {
+ public:
+  RowPanelKernel(const FusionShape& shape, const RowPanelNeeds& needs, const RowPanelParameters& given,
+                 int64_t kept_bytes)
+      : shape_(shape),
+        needs_(needs),
+        device_(shape.model.device()),
+        panel_(shape.roles),
+        rows_(shape.Size(shape.roles.rows)),
+        columns_(std::max<int64_t>(1, shape.Size(shape.roles.columns))),
+        kept_bytes_(kept_bytes),
+        parameters_(given) {
+    traits_.threads = threads_;
+    traits_.compute_efficiency = kLoopComputeEfficiency;
+  }
+
+  // Counts registers and shared memory. False when the kernel does not fit, of which *miss is told.
+  bool Fits(NearestMiss* miss) {
+    CountRegisters();
+    return FitsSharedMemory(miss) && FitsRegisters(miss);
+  }
+
+  FusionImplementation Made(KernelTraits* out) {
+    ChooseGrid();
+    CountLoads();
+    EstimateAccesses();
+    EstimateBlocks();
+    EstimateBarriers();
+    CountInstructions();
+    AddPartialResults();
+    ReadFromL2(shape_, {.percent = parameters_.l2_percent}, &traits_);
+    parameters_.roles = panel_;
+    FusionImplementation implementation = shape_.Base();
+    implementation.parameters = std::move(parameters_);
+    implementation.estimate = shape_.model.Estimate(traits_);
+    *out = traits_;
+    return implementation;
+  }
+
+ private:
+  void CountRegisters() {
+    // Few of the values of a chunk live at once.
+    traits_.registers =
+        28 + width_ * words_ * std::min(4, static_cast<int>(shape_.members.size() + shape_.loads.size()));
+    if (chunks_ > 0) {
+      const int held = stages_ > 0   ? needs_.live_computed_rows
+                       : in_batches_ ? std::max(needs_.live_rows, needs_.matrices)
+                                     : needs_.live_rows;
+      const int per_lane = held * words_ * together_ + static_cast<int>(needs_.accumulator_bytes / 4) +
+                           (parameters_.hold_columns ? needs_.column_operands * words_ : 0);
+      traits_.registers += chunks_ * width_ * per_lane + (in_batches_     ? together_
+                                                          : together_ > 1 ? together_ * width_ * words_
+                                                                          : 0);
+      if (stages_ == 0 && !in_batches_) {
+        // Loads under way: into the registers of rows that stay, and as many others as there is room for.
+        const int one = width_ * (needs_.matrices - needs_.held_inputs) * words_;
+        const int room = shape_.simt() ? most_registers_ - traits_.registers : 4 * one;
+        traits_.registers += one == 0 ? 0 : std::clamp(room / one, 0, std::min(chunks_, 4)) * one;
+      }
+      traits_.shared_bytes =
+          int64_t{stages_} * together_ * needs_.matrices * RowSlotBytes(shape_, parameters_);
+      if (parameters_.load_path == LoadPath::kBulk)
+        traits_.shared_bytes += int64_t{8} * stages_ * threads_ / 32 + 16;
+    } else {
+      traits_.shared_bytes = (needs_.accumulator_bytes + needs_.long_sum_bytes) * groups_ * columns_;
+    }
+  }
+
+  bool FitsSharedMemory(NearestMiss* miss) {
+    traits_.shared_bytes += kept_bytes_;
+    // Beside it, what reductions exchange (fu_scratch).
+    const int64_t scratch_bytes = ReductionScratchBytes(together_ * cluster_);
+    if (shape_.simt() && scratch_bytes > kMostStaticSharedBytes) {
+      miss->Note(scratch_bytes, kMostStaticSharedBytes,
+                 absl::StrCat("reductions of ", together_, " rows by ", cluster_, " blocks exchange ",
+                              scratch_bytes, " bytes; a kernel can have ", kMostStaticSharedBytes,
+                              " bytes of static shared memory"));
+      return false;
+    }
+    if (shape_.simt()) traits_.shared_bytes += scratch_bytes;
+    if (traits_.shared_bytes > device_.shared_bytes_per_block()) {
+      miss->Note(traits_.shared_bytes, device_.shared_bytes_per_block(),
+                 absl::StrCat("rows of ", columns_, " columns need ", traits_.shared_bytes,
+                              " bytes of shared memory; the device has ", device_.shared_bytes_per_block()));
+      return false;
+    }
+    return true;
+  }
+
+  bool FitsRegisters(NearestMiss* miss) {
+    // Loads of ragged rows stand in one run, so that what is over spills: layer norm of 4093 x 5001 with 512
+    // threads, 42 estimated and 32 permitted, 185 us instead of 74 on an H100.
+    const int slack =
+        HasRaggedRows(parameters_, columns_) ? std::min(kRegisterSlack, most_registers_ / 4) : kRegisterSlack;
+    if (shape_.simt() && traits_.registers > most_registers_ && traits_.registers <= most_registers_ + slack)
+      traits_.registers = most_registers_;
+    if (shape_.simt() && traits_.registers > most_registers_) {
+      miss->Note(traits_.registers, most_registers_,
+                 absl::StrCat("rows of ", columns_, " columns need about ", traits_.registers,
+                              " registers per thread; the device permits ", most_registers_));
+      return false;
+    }
+    resident_ =
+        shape_.simt() ? ResidentBlocks(device_, threads_, traits_.registers, traits_.shared_bytes) : 1;
+    if (resident_ < parameters_.resident_blocks) return false;
+    // This kernel with the bound that it can keep is a choice of its own.
+    if (shape_.simt() && one_shot_ && needs_.held_inputs > 0 &&
+        parameters_.resident_blocks < std::min(resident_, kMostResident))
+      return false;
+    return true;
+  }
+
+  void ChooseGrid() {
+    if (!one_shot_)
+      parameters_.blocks_per_multiprocessor = std::min(parameters_.blocks_per_multiprocessor, resident_);
+    lane_columns_ = double(chunks_) * per_row_ * width_;
+    column_parts_ = parameters_.tile_rows > 0 ? std::ceil(columns_ / lane_columns_) : 1;
+    const double tiles = parameters_.tile_rows > 0
+                             ? std::ceil(double(rows_) / parameters_.tile_rows) * column_parts_
+                             : (double(rows_) / groups_ + 1) * cluster_;
+    blocks_ = one_shot_ ? tiles
+                        : std::min(tiles, double(GridMultiprocessors(device_.multiprocessors(), cluster_)) *
+                                              parameters_.blocks_per_multiprocessor);
+    parts_ = blocks_ / cluster_ * groups_ / column_parts_;
+  }
+
+  void CountLoads() {
+    traits_.blocks = static_cast<int64_t>(std::max(1.0, blocks_));
+    row_bytes_ = double(columns_) * needs_.matrices * shape_.entry_bytes / (cluster_ * column_parts_);
+    // All that each thread loads at once counts: SGEMV and BiCGK of 8192 square on an H200 by plain loads are
+    // as fast as by others, where half of it would not do.
+    if (stages_ > 0)
+      traits_.bytes_in_flight_per_block = row_bytes_ * groups_ * (stages_ - 1) * together_;
+    else if (in_batches_)
+      traits_.bytes_in_flight_per_block = row_bytes_ * groups_ * together_;
+    else if (chunks_ > 0) {  // as many loads as registers hold
+      const int under_way = needs_.held_inputs == needs_.matrices ? chunks_ : std::min(chunks_, 4);
+      traits_.bytes_in_flight_per_block = std::min(
+          row_bytes_ * groups_, double(threads_) * under_way * width_ * shape_.entry_bytes * needs_.matrices);
+    }
+  }
+
+  // Returns whether the operands over the columns fit the L1 cache.
+  bool OperandsInL1() const {
+    return double(columns_) * needs_.column_operands * shape_.entry_bytes <=
+           shape_.profile().first_cache_bytes().value();
+  }
+  // Estimates the share of the bandwidth that accesses to rows and operands leave.
+  void EstimateAccesses() {
+    // Lanes without columns idle; unaligned rows are read entry by entry; a row that is not held is read
+    // again.
+    covered_ = chunks_ > 0 && (!parameters_.column_tiles || parameters_.tile_rows > 0)
+                   ? columns_ / (lane_columns_ * column_parts_)
+                   : 1;
+    traits_.access_efficiency = shape_.simt() ? 0.6 + 0.4 * covered_ : 1;
+    if (shape_.simt() && width_ > 1 && columns_ % width_ != 0) traits_.access_efficiency *= 0.7;
+    if (shape_.simt())
+      traits_.latency_seconds = RowLatencySeconds(shape_, needs_, parameters_, resident_, rows_, columns_);
+    // A few warps cannot issue the loads and multiply-adds of long rows fast enough, whatever is in flight;
+    // 256 threads can (SGEMV of 8192 square on an H200, four rows of each at once in registers, as fast as
+    // any).
+    if (shape_.simt())
+      traits_.access_efficiency *= std::sqrt(std::min(1.0, double(threads_) * resident_ / 256));
+    // Rows that are read again come from the L1 cache if those of all blocks fit it, else from L2: assumed,
+    // not measured.
+    const double l1_bytes = shape_.profile().first_cache_bytes().value();
+    if (chunks_ == 0 && needs_.held_inputs > 0)
+      traits_.access_efficiency *= !shape_.simt() || row_bytes_ * groups_ * resident_ <= l1_bytes ? 0.9 : 0.6;
+    // Operands over the columns that are not held come from the caches for every row, beside the matrix.
+    // Lanes that walk over many rows find theirs in the L1 cache, mostly.
+    // SGEMV of 8192 square on an H200 loses 1 % so.
+    if (shape_.simt() && !one_shot_ && !parameters_.hold_columns && needs_.column_operands > 0)
+      traits_.access_efficiency *= OperandsInL1() ? 0.97 : 0.75;
+  }
+
+  // Estimates the share that is left where blocks begin, store and end together.
+  void EstimateBlocks() {
+    // An only block of a multiprocessor waits where it has nothing under way: with bulk copies of several
+    // rows, whose slots are all read before they are filled again (ATAX and BiCGK of 8192 square on three
+    // H100s, 0.84 to 0.93 of the time was predicted), and with a batch of rows in registers that is stored
+    // after their reductions (softmax, 0.66 to 0.70). Bulk copies by any blocks are slower than staged ones
+    // of the same shape: by 2 to 9 % on four H100s, and where rows are stored after their reductions by half
+    // (softmax).
+    const bool only_block = parameters_.blocks_per_multiprocessor == 1 && together_ > 1,
+               stores_after_reductions = needs_.stored_matrices > 0 && panel_.phase_count > 1;
+    if (cold_ && width_ > 1) {
+      if (parameters_.load_path == LoadPath::kBulk && stages_ > 0)
+        traits_.access_efficiency *= (stores_after_reductions ? 0.65 : 0.95) * (only_block ? 0.95 : 1);
+      if (only_block && in_batches_ && stores_after_reductions) traits_.access_efficiency *= 0.7;
+    }
+    // Blocks that store while others load do so best where each ends with its tile.
+    if (shape_.simt() && !one_shot_ && needs_.stored_matrices > 0)
+      traits_.access_efficiency *= kPersistentEfficiency;
+    // Blocks that have a tile each and store a matrix begin and end together where there are few turns of
+    // them: GEMVER of 8192 square on four H100s, 1.05 to 1.13 of the time that was predicted, rows 0.98
+    // to 1.02.
+    if (cold_ && one_shot_ && parameters_.tile_rows > 0 && needs_.stored_matrices > 0)
+      traits_.access_efficiency *=
+          1 - 0.12 / std::max(1.0, blocks_ / (device_.multiprocessors() * std::max(1.0, double(resident_))));
+    // Operands of blocks that end with their row come from the caches too: layer norm over rows of 16384 at
+    // 0.98 of the rate on an H200, SGEMV of 8192 square at 0.99 of that of the best.
+    if (shape_.simt() && one_shot_ && !OperandsInL1() && !parameters_.hold_columns)
+      traits_.cache_bytes = double(rows_) * columns_ * needs_.column_operands * shape_.entry_bytes;
+  }
+
+  void EstimateBarriers() {
+    // A row reduction stops the block, unless another block of the multiprocessor goes on, while its loads go
+    // on: of rows of 16384 and 8192 in f32 on an H200 the time over the floor is about a third of what the
+    // barriers take by themselves. That of a cluster of two is no dearer: ATAX in f64, 512 threads a block,
+    // 512 us (floor 504 us).
+    constexpr double kNotOverlapped = 0.3;
+    if (shape_.simt() && per_row_ > 32)
+      traits_.barrier_seconds =
+          needs_.row_reductions * double(rows_) * column_parts_ * cluster_ / together_ /
+          std::min(std::max(1.0, blocks_), double(device_.multiprocessors()) * resident_) * kNotOverlapped *
+          (0.05e-6 + 0.02e-6 * threads_ / 32) / resident_;
+  }
+
+  void CountInstructions() {
+    // Loads and stores with their addresses, the way through shared memory, operands over the columns that
+    // are not held, guards of lanes that may have no column; rows that are read again in each phase.
+    const double entries = double(rows_) * columns_;
+    double per_entry = (2.0 * needs_.matrices * (chunks_ == 0 ? std::max(1, panel_.phase_count) : 1) +
+                        2.0 * needs_.stored_matrices + (stages_ > 0 ? 2.0 * needs_.matrices : 0) +
+                        (parameters_.hold_columns ? 0 : 2.0 * needs_.column_operands)) /
+                       width_;
+    if (covered_ < 1) per_entry += 1.0 / width_;
+    traits_.instructions = shape_.instructions + entries * per_entry / std::max(covered_, 0.1);
+    if (!shape_.simt()) {
+      traits_.instructions = HostRowOperations(shape_, needs_, per_row_);
+      traits_.issue_overlap = shape_.profile().lane_overlap().value();
+    }
+  }
+
+  // Counts partial results to and from the workspace, and what their second kernel takes.
+  void AddPartialResults() {
+    // A tile with all rows has none.
+    const bool all_rows = parameters_.tile_rows >= rows_;
+    const double sums_bytes = all_rows ? 0 : double(columns_) * needs_.accumulator_bytes;  // of a block
+    traits_.bytes_written += parts_ * sums_bytes;
+    if (parameters_.atomic) {
+      traits_.barrier_seconds += AtomicSeconds(shape_.profile(), parts_, sums_bytes, shape_.entry_bytes);
+    } else {
+      traits_.bytes_read += parts_ * sums_bytes;
+      const double added = std::min<double>(parameters_.tile_rows > 0 && HasFewRows(shape_) ? parts_ : rows_,
+                                            device_.multiprocessors());
+      if (cold_) traits_.barrier_seconds += sums_bytes * added / kPartsBytesPerSecond;
+    }
+    // Parts of the rows that blocks reduce in part.
+    const double row_parts = parameters_.tile_rows > 0 ? rows_ * column_parts_ * needs_.row_reductions : 0;
+    if (row_parts > 0) {
+      const double bytes = row_parts * kRowPartBytes;
+      traits_.bytes_read += bytes;
+      traits_.bytes_written += bytes;
+      traits_.launches = 2;
+      if (cold_) traits_.barrier_seconds += kRowFinishSeconds;
+    }
+  }
+
+  const FusionShape& shape_;
+  const RowPanelNeeds& needs_;
+  const DeviceDescription& device_;
+  const LoopRoles& panel_;
+  const int64_t rows_, columns_, kept_bytes_;
+  RowPanelParameters parameters_;
+  const int threads_ = parameters_.threads, per_row_ = parameters_.threads_per_row,
+            width_ = parameters_.vector_width, chunks_ = parameters_.chunks, stages_ = parameters_.stages,
+            cluster_ = parameters_.cluster_blocks, groups_ = cluster_ > 1 ? 1 : threads_ / per_row_,
+            together_ = parameters_.rows_per_step, words_ = shape_.entry_bytes / 4;
+  const bool one_shot_ = parameters_.blocks_per_multiprocessor == 0,
+             in_batches_ = stages_ == 0 && together_ > 1,
+             cold_ = shape_.simt() && !shape_.model.back_to_back();
+  const int most_registers_ = MostRegisters(device_, std::max(1, threads_* parameters_.resident_blocks));
+  KernelTraits traits_ = shape_.Traits();
+
+  int resident_ = 1;  // blocks on a multiprocessor; set by Fits, all others by ChooseGrid and later
+  double lane_columns_ = 0, column_parts_ = 1, blocks_ = 0;
+  double parts_ = 0;      // of the grid, each with results of its own
+  double row_bytes_ = 0;  // of a block
+  double covered_ = 1;    // share of the lanes that have columns
+};
+
+}  // namespace
+
 std::optional<FusionImplementation> MakeRowPanel(const FusionShape& shape, const RowPanelNeeds& needs,
                                                  const RowPanelParameters& given, int64_t kept_bytes,
                                                  KernelTraits* out, NearestMiss* miss) {
-  const DeviceDescription& device = shape.model.device();
-  const LoopRoles& panel = shape.roles;
-  const int64_t rows = shape.Size(panel.rows), columns = std::max<int64_t>(1, shape.Size(panel.columns));
-  RowPanelParameters parameters = given;
-  const int threads = parameters.threads, per_row = parameters.threads_per_row,
-            width = parameters.vector_width, chunks = parameters.chunks, stages = parameters.stages,
-            cluster = parameters.cluster_blocks, groups = cluster > 1 ? 1 : threads / per_row,
-            together = parameters.rows_per_step;
-  const bool one_shot = parameters.blocks_per_multiprocessor == 0;
-  const bool in_batches = stages == 0 && together > 1;
-  const bool cold = shape.simt() && !shape.model.back_to_back(), few_rows = HasFewRows(shape);
-  const int words = shape.entry_bytes / 4;
-  KernelTraits traits = shape.Traits();
-  traits.threads = threads;
-  traits.compute_efficiency = kLoopComputeEfficiency;
-  const int most_registers = MostRegisters(device, std::max(1, threads * parameters.resident_blocks));
-  // Few of the values of a chunk live at once.
-  traits.registers =
-      28 + width * words * std::min(4, static_cast<int>(shape.members.size() + shape.loads.size()));
-  if (chunks > 0) {
-    const int rows = stages > 0   ? needs.live_computed_rows
-                     : in_batches ? std::max(needs.live_rows, needs.matrices)
-                                  : needs.live_rows;
-    const int per_lane = rows * words * together + static_cast<int>(needs.accumulator_bytes / 4) +
-                         (parameters.hold_columns ? needs.column_operands * words : 0);
-    traits.registers += chunks * width * per_lane + (in_batches     ? together
-                                                     : together > 1 ? together * width * words
-                                                                    : 0);
-    if (stages == 0 && !in_batches) {
-      // Loads under way: into the registers of rows that stay, and as many others as there is room for.
-      const int one = width * (needs.matrices - needs.held_inputs) * words;
-      const int room = shape.simt() ? most_registers - traits.registers : 4 * one;
-      traits.registers += one == 0 ? 0 : std::clamp(room / one, 0, std::min(chunks, 4)) * one;
-    }
-    traits.shared_bytes = int64_t{stages} * together * needs.matrices * RowSlotBytes(shape, parameters);
-    if (parameters.load_path == LoadPath::kBulk)
-      traits.shared_bytes += int64_t{8} * stages * threads / 32 + 16;
-  } else {
-    traits.shared_bytes = (needs.accumulator_bytes + needs.long_sum_bytes) * groups * columns;
-  }
-  traits.shared_bytes += kept_bytes;
-  // Beside it, what reductions exchange (fu_scratch).
-  const int64_t scratch_bytes = ReductionScratchBytes(together * cluster);
-  if (shape.simt() && scratch_bytes > kMostStaticSharedBytes) {
-    miss->Note(
-        scratch_bytes, kMostStaticSharedBytes,
-        absl::StrCat("reductions of ", together, " rows by ", cluster, " blocks exchange ", scratch_bytes,
-                     " bytes; a kernel can have ", kMostStaticSharedBytes, " bytes of static shared memory"));
-    return std::nullopt;
-  }
-  if (shape.simt()) traits.shared_bytes += scratch_bytes;
-  if (traits.shared_bytes > device.shared_bytes_per_block()) {
-    miss->Note(traits.shared_bytes, device.shared_bytes_per_block(),
-               absl::StrCat("rows of ", columns, " columns need ", traits.shared_bytes,
-                            " bytes of shared memory; the device has ", device.shared_bytes_per_block()));
-    return std::nullopt;
-  }
-  // Loads of ragged rows stand in one run, so that what is over spills: layer norm of 4093 x 5001 with 512
-  // threads, 42 estimated and 32 permitted, 185 us instead of 74 on an H100.
-  const int slack =
-      HasRaggedRows(parameters, columns) ? std::min(kRegisterSlack, most_registers / 4) : kRegisterSlack;
-  if (shape.simt() && traits.registers > most_registers && traits.registers <= most_registers + slack)
-    traits.registers = most_registers;
-  if (shape.simt() && traits.registers > most_registers) {
-    miss->Note(traits.registers, most_registers,
-               absl::StrCat("rows of ", columns, " columns need about ", traits.registers,
-                            " registers per thread; the device permits ", most_registers));
-    return std::nullopt;
-  }
-  const int resident =
-      shape.simt() ? ResidentBlocks(device, threads, traits.registers, traits.shared_bytes) : 1;
-  if (resident < parameters.resident_blocks) return std::nullopt;
-  // The same with the bound that it can keep is a choice of its own.
-  if (shape.simt() && one_shot && needs.held_inputs > 0 &&
-      parameters.resident_blocks < std::min(resident, kMostResident))
-    return std::nullopt;
-  if (!one_shot)
-    parameters.blocks_per_multiprocessor = std::min(parameters.blocks_per_multiprocessor, resident);
-  const double lane_columns = double(chunks) * per_row * width;
-  const double column_parts = parameters.tile_rows > 0 ? std::ceil(columns / lane_columns) : 1;
-  const double tiles = parameters.tile_rows > 0
-                           ? std::ceil(double(rows) / parameters.tile_rows) * column_parts
-                           : (double(rows) / groups + 1) * cluster;
-  const double blocks = one_shot
-                            ? tiles
-                            : std::min(tiles, double(GridMultiprocessors(device.multiprocessors(), cluster)) *
-                                                  parameters.blocks_per_multiprocessor);
-  // Of the rows that blocks reduce in part.
-  const double row_parts = parameters.tile_rows > 0 ? rows * column_parts * needs.row_reductions : 0;
-  const double parts = blocks / cluster * groups / column_parts;  // of the grid, each with results of its own
-  traits.blocks = static_cast<int64_t>(std::max(1.0, blocks));
-  const double row_bytes =
-      double(columns) * needs.matrices * shape.entry_bytes / (cluster * column_parts);  // of a block
-  // Of what each thread loads at once, all: SGEMV and BiCGK of 8192 square on an H200 by plain loads are as
-  // fast as by others, where half of it would not do.
-  if (stages > 0)
-    traits.bytes_in_flight_per_block = row_bytes * groups * (stages - 1) * together;
-  else if (in_batches)
-    traits.bytes_in_flight_per_block = row_bytes * groups * together;
-  else if (chunks > 0) {  // as many loads as registers hold
-    const int under_way = needs.held_inputs == needs.matrices ? chunks : std::min(chunks, 4);
-    traits.bytes_in_flight_per_block = std::min(
-        row_bytes * groups, double(threads) * under_way * width * shape.entry_bytes * needs.matrices);
-  }
-  // Lanes without columns idle; unaligned rows are read entry by entry; a row that is not held is read again.
-  const double covered = chunks > 0 && (!parameters.column_tiles || parameters.tile_rows > 0)
-                             ? columns / (lane_columns * column_parts)
-                             : 1;
-  traits.access_efficiency = shape.simt() ? 0.6 + 0.4 * covered : 1;
-  if (shape.simt() && width > 1 && columns % width != 0) traits.access_efficiency *= 0.7;
-  if (shape.simt())
-    traits.latency_seconds = RowLatencySeconds(shape, needs, parameters, resident, rows, columns);
-  // A few warps cannot issue the loads and multiply-adds of long rows fast enough, whatever is in flight; 256
-  // threads can (SGEMV of 8192 square on an H200, four rows of each at once in registers, as fast as any).
-  if (shape.simt()) traits.access_efficiency *= std::sqrt(std::min(1.0, double(threads) * resident / 256));
-  // Rows that are read again come from the L1 cache if those of all blocks fit it, else from L2: assumed, not
-  // measured.
-  const double l1_bytes = shape.profile().first_cache_bytes().value();
-  if (chunks == 0 && needs.held_inputs > 0)
-    traits.access_efficiency *= !shape.simt() || row_bytes * groups * resident <= l1_bytes ? 0.9 : 0.6;
-  // Operands over the columns that are not held come from the caches for every row, beside the matrix.
-  // Lanes that walk over many rows find theirs in the L1 cache, mostly.
-  // SGEMV of 8192 square on an H200 loses 1 % so.
-  const bool operands_in_l1 = double(columns) * needs.column_operands * shape.entry_bytes <= l1_bytes;
-  if (shape.simt() && !one_shot && !parameters.hold_columns && needs.column_operands > 0)
-    traits.access_efficiency *= operands_in_l1 ? 0.97 : 0.75;
-  // An only block of a multiprocessor waits where it has nothing under way: with bulk copies of several rows,
-  // whose slots are all read before they are filled again (ATAX and BiCGK of 8192 square on three H100s, 0.84
-  // to 0.93 of the time was predicted), and with a batch of rows in registers that is stored after their
-  // reductions (softmax, 0.66 to 0.70). Bulk copies by any blocks are slower than staged ones of the same
-  // shape: by 2 to 9 % on four H100s, and where rows are stored after their reductions by half (softmax).
-  const bool only_block = parameters.blocks_per_multiprocessor == 1 && together > 1,
-             stores_after_reductions = needs.stored_matrices > 0 && panel.phase_count > 1;
-  if (cold && width > 1) {
-    if (parameters.load_path == LoadPath::kBulk && stages > 0)
-      traits.access_efficiency *= (stores_after_reductions ? 0.65 : 0.95) * (only_block ? 0.95 : 1);
-    if (only_block && in_batches && stores_after_reductions) traits.access_efficiency *= 0.7;
-  }
-  // Blocks that store while others load do so best where each ends with its tile.
-  if (shape.simt() && !one_shot && needs.stored_matrices > 0)
-    traits.access_efficiency *= kPersistentEfficiency;
-  // Blocks that have a tile each and store a matrix begin and end together where there are few turns of them:
-  // GEMVER of 8192 square on four H100s, 1.05 to 1.13 of the time that was predicted, rows 0.98 to 1.02.
-  if (cold && one_shot && parameters.tile_rows > 0 && needs.stored_matrices > 0)
-    traits.access_efficiency *=
-        1 - 0.12 / std::max(1.0, blocks / (device.multiprocessors() * std::max(1.0, double(resident))));
-  // Those of blocks that end with their row come from there too: layer norm over rows of 16384 at 0.98 of the
-  // rate on an H200, SGEMV of 8192 square at 0.99 of that of the best.
-  if (shape.simt() && one_shot && !operands_in_l1 && !parameters.hold_columns)
-    traits.cache_bytes = double(rows) * columns * needs.column_operands * shape.entry_bytes;
-  // A row reduction stops the block, unless another block of the multiprocessor goes on, while its loads go
-  // on: of rows of 16384 and 8192 in f32 on an H200 the time over the floor is about a third of what the
-  // barriers take by themselves. That of a cluster of two is no dearer: ATAX in f64, 512 threads a block, 512
-  // us (floor 504 us).
-  constexpr double kNotOverlapped = 0.3;
-  if (shape.simt() && per_row > 32)
-    traits.barrier_seconds = needs.row_reductions * double(rows) * column_parts * cluster / together /
-                             std::min(std::max(1.0, blocks), double(device.multiprocessors()) * resident) *
-                             kNotOverlapped * (0.05e-6 + 0.02e-6 * threads / 32) / resident;
-  // Loads and stores with their addresses, the way through shared memory, operands over the columns that are
-  // not held, guards of lanes that may have no column; rows that are read again in each phase.
-  const double entries = double(rows) * columns;
-  double per_entry = (2.0 * needs.matrices * (chunks == 0 ? std::max(1, panel.phase_count) : 1) +
-                      2.0 * needs.stored_matrices + (stages > 0 ? 2.0 * needs.matrices : 0) +
-                      (parameters.hold_columns ? 0 : 2.0 * needs.column_operands)) /
-                     width;
-  if (covered < 1) per_entry += 1.0 / width;
-  traits.instructions = shape.instructions + entries * per_entry / std::max(covered, 0.1);
-  if (!shape.simt()) {
-    traits.instructions = HostRowOperations(shape, needs, per_row);
-    traits.issue_overlap = shape.profile().lane_overlap().value();
-  }
-  // Partial results to and from the workspace.
-  // A tile with all rows has none.
-  const bool all_rows = parameters.tile_rows >= rows;
-  const double sums_bytes = all_rows ? 0 : double(columns) * needs.accumulator_bytes;  // of a block
-  traits.bytes_written += parts * sums_bytes;
-  if (parameters.atomic) {
-    traits.barrier_seconds += AtomicSeconds(shape.profile(), parts, sums_bytes, shape.entry_bytes);
-  } else {
-    traits.bytes_read += parts * sums_bytes;
-    const double added =
-        std::min<double>(parameters.tile_rows > 0 && few_rows ? parts : rows, device.multiprocessors());
-    if (cold) traits.barrier_seconds += sums_bytes * added / kPartsBytesPerSecond;
-  }
-  if (row_parts > 0) {
-    const double bytes = row_parts * kRowPartBytes;
-    traits.bytes_read += bytes;
-    traits.bytes_written += bytes;
-    traits.launches = 2;
-    if (cold) traits.barrier_seconds += kRowFinishSeconds;
-  }
-  ReadFromL2(shape, {.percent = parameters.l2_percent}, &traits);
-  parameters.roles = panel;
-  FusionImplementation implementation = shape.Base();
-  implementation.parameters = std::move(parameters);
-  implementation.estimate = shape.model.Estimate(traits);
-  *out = traits;
-  return implementation;
+  RowPanelKernel kernel(shape, needs, given, kept_bytes);
+  if (!kernel.Fits(miss)) return std::nullopt;
+  return kernel.Made(out);
 }
 
 }  // namespace fusion

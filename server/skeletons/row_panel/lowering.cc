@@ -139,7 +139,7 @@ class RowPanelLowering {
     }
     body_.push_back(lanes_.ChunkLoop(std::move(lines), false));
   }
-  // What is computed after all rows.
+  // Returns the nodes that are computed after all rows.
   std::vector<NodeId> FinishNodes() const {
     std::vector<NodeId> nodes;
     for (NodeId id : implementation_.order)
@@ -202,7 +202,7 @@ class RowPanelLowering {
     std::optional<ir::Statement> add =
         ForEachLongEntry([&](const Node& node, const std::string& long_sum, const std::string& accumulator) {
           std::vector<std::string> lines = AddPart(context_, node, long_sum, accumulator);
-          // Those in shared memory begin here, since few rows need none.
+          // Long sums in shared memory begin here, since few rows need none.
           if (!lanes_.static_chunks())
             lines.insert(lines.begin(), absl::StrCat("if (first_step == 0) ", long_sum, " = ",
                                                      LongSumType(context_, node), "();"));
@@ -275,7 +275,7 @@ class RowPanelLowering {
     });
     // Accumulators of f32 sums are the smallest, and their long sums come before them.
     const auto shared_array = [&](const std::string& type, const std::string& name, int64_t bytes) {
-      // Those of this group: entries [group in block][columns].
+      // The pointer is to this group's part of entries [group in block][columns].
       body_.push_back(ir::Text(absl::StrCat(
           type, "* const ", name, " = (", type, "*)(shared + ", shared_.bytes_per_entry, " * ", columns_, ")",
           groups_per_block_ == 1 ? "" : absl::StrCat(" + (group % ", groups_per_block_, ") * ", columns_),
@@ -574,7 +574,7 @@ class RowPanelLowering {
                  StepRows::kPresent, body);
   }
 
-  // What this group adds to the reductions over the grid.
+  // Emits what this group adds to the reductions over the grid.
   void EmitPartials() {
     std::vector<std::string> lines, vectors, leader;
     std::optional<ir::Statement> end =

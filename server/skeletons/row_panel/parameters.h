@@ -11,9 +11,9 @@ namespace fusion {
 // Rows of matrices that stay on the multiprocessor from one sweep of a cooperative kernel to the next.
 struct KeptRows {
   std::vector<ValueId> values;
-  int shared_rows = 0;    // of each group: its first ones
-  int register_rows = 0;  // those of the last step that a sweep does
-  bool filled = false;    // by an earlier sweep
+  int shared_rows = 0;    // the first rows of each group
+  int register_rows = 0;  // the rows of the last step that a sweep does
+  bool filled = false;    // an earlier sweep filled them
 
   bool any() const { return shared_rows > 0 || register_rows > 0; }
   template <typename Archive>
@@ -28,7 +28,8 @@ struct RowPanelParameters {
   int vector_width = 1;  // consecutive entries per thread and load
   // columns / (threads_per_row * vector_width) held in registers; 0: the row is walked in a run-time loop.
   int chunks = 0;
-  // 32 (a warp), fewer for short rows (a power of two), `threads` (the block) or those of the cluster.
+  // The lanes of a row: 32 (a warp), fewer for short rows (a power of two), `threads` (the block) or those of
+  // the cluster.
   int threads_per_row = 0;
   // With chunks: blocks that hold one row together, each a part of it (sm_90).
   int cluster_blocks = 1;
@@ -50,11 +51,11 @@ struct RowPanelParameters {
   int tile_rows = 0;  // with column_tiles: a block does so many rows of one part of the columns; 0: all parts
   bool reversed = false;  // from the last row to the first, what an earlier sweep left in the cache first
   // Sums over the grid are added up in device memory, in any order: no partial results to combine, but other
-  // last bits on every run. In cooperative kernels, whose blocks can wait until the sums are zero.
+  // last bits on every run. Cooperative kernels have this: their blocks can wait until the sums are zero.
   bool atomic = false;
-  // Plain loads of 16 bytes: that share of the inputs (L2Use) the L2 cache is asked to keep for the next run.
+  // Plain loads of 16 bytes ask the L2 cache to keep that share of the inputs (L2Use) for the next run.
   int l2_percent = 0;
-  LoopRoles roles;  // of FusionImplementation::order
+  LoopRoles roles;  // for the nodes of FusionImplementation::order
   KeptRows kept;
 
   template <typename Archive>

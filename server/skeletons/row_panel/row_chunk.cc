@@ -126,8 +126,8 @@ std::vector<std::string> RowChunk::EntryOperands(const Node& node) {
   return operands;
 }
 
-// Of a step that repeats rows it is loaded whether or not the row is there, as those of the matrices are:
-// behind the guard of what is done with it each row would wait for its own.
+// In a step that repeats rows the operand is loaded whether or not the row is there, as those of the matrices
+// are: behind the guard of what is done with it each row would wait for its own.
 std::string RowChunk::RowOperand(const Node& node, int k) {
   const ValueId value = node.operands[k];
   if (!values_.in_batches() || context_.ProducedHere(value)) return values_.RowOperand(node, k);

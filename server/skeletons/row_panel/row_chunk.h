@@ -1,4 +1,4 @@
-// What the lanes do in one chunk of columns: a phase's maps and the terms of its reductions.
+// The lanes do this in one chunk of columns: a phase's maps and the terms of its reductions.
 #pragma once
 
 #include <set>
@@ -14,20 +14,20 @@
 
 namespace fusion {
 
-// Of one phase. The lines stand in a loop over the chunks, where `c` and `j`, and in those of rows `r`, are
-// in scope.
+// The chunk of one phase. Its lines stand in a loop over the chunks, where `c` and `j`, and in lines of rows
+// `r`, are in scope.
 class RowChunk {
  public:
   struct Lines {
-    std::vector<std::string> columns, rows;  // once, and for each row of the step
+    std::vector<std::string> columns, rows;  // these stand once, and for each row of the step
     bool empty() const { return columns.empty() && rows.empty(); }
   };
 
-  // `columns`: text of the extent. All outlive it.
+  // `columns`: text of the extent. All arguments outlive the chunk.
   RowChunk(LoweringContext& context, const RowPanelNodes& nodes, const RowValues& values, RowStages& stages,
            RowLanes& lanes, std::string columns, int phase);
 
-  // A node over the matrix, with what it needs and where its result goes.
+  // Adds a node over the matrix, with what it needs and where its result goes.
   void Add(const Node& node);
   Lines Take() { return std::move(lines_); }
 
@@ -42,13 +42,13 @@ class RowChunk {
   std::string ColumnOperand(ValueId value);
   std::string MatrixOperand(ValueId value);
   std::string RowOperand(const Node& node, int k);
-  // The operands of one entry, in a loop over `v`.
+  // Returns the operands of one entry, in a loop over `v`.
   std::vector<std::string> EntryOperands(const Node& node);
-  // target[v] = routine(operands) for the entries of the chunk.
+  // Adds target[v] = routine(operands) for the entries of the chunk.
   void Map(const Node& node, const std::string& target, std::vector<std::string>* lines);
-  // An array of the value's entries, for `lines`.
+  // Returns the declaration of an array of the value's entries, for `lines`.
   std::string Declaration(ValueId value, const std::string& name) const;
-  // A loop over the entries of the lane.
+  // Adds a loop over the entries of the lane.
   void ForEachEntry(const std::string& statement, std::vector<std::string>* lines) const;
 
   LoweringContext& context_;

@@ -1,5 +1,5 @@
-// How the lanes of a group share the columns of a row: the loop over a lane's columns, the arrays for them,
-// loads with their alignment and the guards of columns that there are not.
+// The lanes of a group share the columns of a row in this way: the loop over a lane's columns, the arrays for
+// them, loads with their alignment and the guards against columns that do not exist.
 #pragma once
 
 #include <set>
@@ -14,36 +14,37 @@ namespace fusion {
 
 class RowLanes {
  public:
-  // `columns`: text of the extent. The context and the stages outlive it.
+  // `columns`: text of the extent. The context and the stages outlive this object.
   RowLanes(LoweringContext& context, const RowStages& stages, std::string columns);
 
   // A lane's part of the row has a static size; else the row is walked in a run-time loop.
   bool static_chunks() const { return parameters_.chunks > 0; }
-  // Columns that the lanes of a group hold together.
+  // Returns the columns that the lanes of a group hold together.
   int64_t TileColumns() const;
-  // An array with an entry for each column of a lane, of `rows` rows.
+  // Returns an array with an entry for each column of a lane, of `rows` rows.
   ir::LaneVariable ChunkVariable(std::string type, std::string name, std::string initial, int rows = 1) const;
-  // A loop over all columns of the row, outside or inside of the lane phase. `per_entry`: the lines stand in
-  // a loop over v with the guard j + v < columns.
+  // Returns a loop over all columns of the row, outside or inside of the lane phase. `per_entry`: the lines
+  // stand in a loop over v with the guard j + v < columns.
   ir::Statement ChunkLoop(std::vector<std::string> lines, bool per_entry) const;
-  // True for entries inside the row. In a run-time loop over single columns lanes are bounded already.
+  // Returns a condition that is true for entries inside the row. In a run-time loop over single columns lanes
+  // are bounded already.
   std::string Guard() const;
 
-  // A flag that says whether rows (or, if not `matrix`, the vector) permit vector accesses: the base and the
-  // length of a row are multiples of 16 bytes. It is declared by the next FlushFlags, or, in code that stands
-  // twice, before both.
+  // Returns a flag that says whether rows (or, if not `matrix`, the vector) permit vector accesses: the base
+  // and the length of a row are multiples of 16 bytes. It is declared by the next FlushFlags, or, in code
+  // that stands twice, before both.
   std::string Aligned(ValueId value, bool matrix);
   void FlushFlags(std::vector<ir::Statement>* body);
-  // Line that loads the lane's vector at column j.
+  // Returns the line that loads the lane's vector at column j.
   std::string Load(const std::string& target, const std::string& base, ValueId value, bool matrix);
 
-  // What is emitted from here on stands twice (ir::Versions), once without guards.
+  // Code that is emitted from here on stands twice (ir::Versions), once without guards.
   void BeginVersions() { versions_ = true; }
-  // The condition of the version without guards; what it needs goes to *outside.
+  // Returns the condition of the version without guards; what it needs goes to *outside.
   std::string EndVersions(std::vector<ir::Statement>* outside);
-  // The same for the host, behind EndVersions. `columns`: the extent.
+  // Returns that condition for the host, after EndVersions. `columns`: the extent.
   WholeCondition Whole(const Extent& columns) const;
-  // Last argument of loads and stores, with its comma, where there are versions.
+  // Returns the last argument of loads and stores, with its comma, where there are versions.
   std::string WholeArgument() const;
 
  private:

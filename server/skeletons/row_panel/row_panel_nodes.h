@@ -1,4 +1,4 @@
-// What the nodes of a row-panel fusion are in terms of rows and columns.
+// The nodes of a row-panel fusion in terms of rows and columns.
 #pragma once
 
 #include <map>
@@ -14,19 +14,19 @@ class RowPanelNodes {
  public:
   enum class Shape { kScalar, kRow, kColumn, kMatrix };
 
-  // Both outlive it.
+  // Both arguments outlive this object.
   RowPanelNodes(const Graph& graph, const FusionImplementation& implementation);
 
   int Phase(const Node& node) const { return panel_.phases[position_.at(node.id)]; }
-  // The shape of operand k (or, with k = -1, of the result).
+  // Returns the shape of operand k (or, with k = -1, of the result).
   Shape ShapeOf(const Node& node, int k) const;
-  // The shape of the points that the node is computed at: what it reads, not what it gives.
+  // Returns the shape of the points that the node is computed at: what it reads, not what it gives.
   Shape SpaceOf(const Node& node) const;
   bool IsColumnReduction(const Node& node) const;
   bool IsRowReduction(const Node& node) const;
-  // Whether the operand of a reduction enters its terms; else the result is finished with it.
+  // Returns whether the operand of a reduction enters its terms; else the result is finished with it.
   static bool IsTermOperand(const Node& node, int k);
-  // The first phase in which a node of the fusion reads the value.
+  // Returns the first phase in which a node of the fusion reads the value.
   int FirstPhase(ValueId value) const;
 
  private:

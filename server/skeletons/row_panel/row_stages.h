@@ -9,7 +9,7 @@
 // Where the rows of a step come to registers at once, a step that has fewer does its last one again instead,
 // so that no load needs a guard, and only what must happen once for each row has one.
 //
-// Names in scope of the lines: `count`, `steps` (rows and steps of the group); `step`, and those of
+// The lines have these names in scope: `count`, `steps` (rows and steps of the group); `step`, and those of
 // IndexLine.
 #pragma once
 
@@ -28,10 +28,10 @@ inline constexpr char kWhole[] = "fu_whole";
 // Constant there, where steps repeat rows: the step has all of its rows.
 inline constexpr char kFull[] = "fu_full";
 
-// Which rows of a step that has fewer than a whole one lines are for.
+// Lines are for these rows of a step that has fewer than a whole one.
 enum class StepRows {
-  kPresent,  // each that there is, once
-  kRepeated  // where steps repeat rows, the last again in place of those that there are not
+  kPresent,  // each row that there is, once
+  kRepeated  // where steps repeat rows, the last row again in place of missing ones
 };
 
 class RowStages {
@@ -57,46 +57,46 @@ class RowStages {
   // `count` on), local (which of the group's rows it is), row, and start, the position of its first entry in
   // a matrix without leading dimension.
   std::string IndexLine(const std::string& step) const;
-  // Whether a step with fewer rows does its last one again.
+  // Returns whether a step with fewer rows does its last one again.
   bool repeats_rows() const { return parameters_.stages == 0 && parameters_.rows_per_step > 1; }
-  // `lines` for each row of the step; if more than one, in a loop over `r` that declares local, row and
-  // start.
+  // Returns `lines` for each row of the step; if there are several rows, in a loop over `r` that declares
+  // local, row and start.
   std::vector<std::string> ForEachRow(const std::string& step, std::vector<std::string> lines,
                                       StepRows which) const;
-  // In lines for StepRows::kRepeated: the condition of what must happen once for each row; "" for none.
+  // Returns, in lines for StepRows::kRepeated, the condition of what must happen once a row; "" for none.
   std::string Once() const { return repeats_rows() ? "if (there) " : ""; }
-  // Of a matrix: entries from one row to the next; where the row of the current step begins, as entries and
-  // as a pointer.
+  // Return, for a matrix, the entries from one row to the next; where the row of the current step begins, as
+  // entries and as a pointer.
   std::string RowStride(ValueId value) const;
   std::string RowStart(ValueId value) const;
   std::string RowBase(ValueId value) const;
-  // The lane's chunk `c` begins at column `j`.
+  // Declares the column `j` at which the lane's chunk `c` begins.
   std::string ColumnLine() const;
-  // In a loop over the chunks of code that stands twice: a constant, whether all lanes have a whole vector in
-  // chunk `c`, and it is aligned.
+  // Returns, in a loop over the chunks of code that stands twice, a constant that says whether all lanes have
+  // a whole vector in chunk `c`, and it is aligned.
   std::string WholeChunk() const;
-  // Columns that the chunks have together of which that may be said.
+  // Returns the columns that the chunks have together of which that may be said.
   int64_t WholeColumns() const;
 
-  // Lane lines: once before the first fetch.
+  // Returns lane lines that run once before the first fetch.
   std::vector<std::string> InitializeLines() const;
-  // Lane lines: once after the last step, where another sweep may use the ring's memory.
+  // Returns lane lines that run once after the last step, where another sweep may use the ring's memory.
   std::vector<std::string> EndLines() const;
   // Copies the rows of `step` to its slots: per lane (kBulk), or for each chunk of a lane (kStaged);
   // `aligned` as for fu_load.
   std::vector<std::string> FetchLines(const std::map<ValueId, std::string>& aligned, const std::string& step);
-  // After each fetch, also one that copied nothing; empty when nothing is to be done.
+  // Returns the line after each fetch, also one that copied nothing; empty when nothing is to be done.
   std::string CommitLine() const;
-  // Until the rows of the current step have arrived.
+  // Returns the line that waits until the rows of the current step have arrived.
   std::string WaitLine() const;
-  // target[v] = the lane's entries of chunk `c` of the row.
+  // Returns the line target[v] = the lane's entries of chunk `c` of the row.
   std::string ReadLine(ValueId value, const std::string& target);
-  // Whether this sweep copies the rows of the value from registers to shared memory, where a later one finds
-  // them: what it computes, or has not read through the ring.
+  // Returns whether this sweep copies the rows of the value from registers to shared memory, where a later
+  // one finds them: the sweep computes the value, or has not read it through the ring.
   bool Keeps(ValueId value) const;
-  // Whether an earlier sweep did, so that ReadLine finds the first rows there.
+  // Returns whether an earlier sweep did, so that ReadLine finds the first rows there.
   bool Finds(ValueId value) const { return kept_.filled && Kept(value); }
-  // Which rows these are, as a condition.
+  // Returns the condition that a row is one of these.
   std::string KeptLine() const { return absl::StrCat("local < ", kept_.shared_rows); }
   // Copies source[v] of chunk `c` there, if the row is one of those that are kept.
   std::string KeepLine(ValueId value, const std::string& source);
@@ -109,8 +109,8 @@ class RowStages {
   bool Kept(ValueId value) const;
   int64_t SlotBytes(ValueId value) const;                          // of one row of each group of the block
   std::string Slot(ValueId value, const std::string& step) const;  // its address
-  std::string LaneChunk(ValueId value,
-                        const std::string& slot) const;  // kStaged: pointer to the lane's chunk `c`
+  // kStaged: pointer to the lane's chunk `c`.
+  std::string LaneChunk(ValueId value, const std::string& slot) const;
   std::string WarpWindow(ValueId value, const std::string& slot) const;  // kBulk: pointer to the window
   std::string WarpChunk(ValueId value, const std::string& slot);  // kBulk: pointer to the lane's chunk `c`
   std::string Barrier(const std::string& step) const;
@@ -126,7 +126,7 @@ class RowStages {
   const std::string lane_;              // among those of its block
   int64_t reserved_bytes_ = 0;
   std::vector<ValueId> staged_;
-  std::map<ValueId, int64_t> kept_offset_, ring_offset_;  // in `kept` and in `shared`
+  std::map<ValueId, int64_t> kept_offset_, ring_offset_;  // offsets in `kept` and in `shared`
   int64_t barrier_offset_ = 0;
 };
 

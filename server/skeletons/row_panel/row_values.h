@@ -1,4 +1,4 @@
-// Where the values of a row panel are while its rows are done, and what they are called there.
+// The places and names that the values of a row panel have while its rows are done.
 #pragma once
 
 #include <map>
@@ -14,7 +14,7 @@ namespace fusion {
 
 class RowValues {
  public:
-  // All outlive it.
+  // All arguments outlive this object.
   RowValues(LoweringContext& context, const RowPanelNodes& nodes, const RowLanes& lanes);
 
   // Decides what is held, and adds the matrices that are read through the ring to *stages and the variables
@@ -33,17 +33,17 @@ class RowValues {
   const std::vector<ValueId>& held_columns() const { return held_columns_; }
   bool Held(ValueId value) const;
   bool HeldColumn(ValueId value) const;
-  // A later sweep finds it there.
+  // A later sweep finds the value in registers.
   bool StaysInRegisters(ValueId value) const;
 
-  // What there is once for each row of a step: an array, in a loop over `r`, when these are several.
+  // Returns the text of what each row of a step has: an array's entry, in a loop over `r`, for several rows.
   std::string OfRow(const std::string& name) const { return row_count() > 1 ? name + "[r]" : name; }
   std::string RowDeclaration(const std::string& type, const std::string& name) const;
-  // Of a value that is held, in chunk `c`.
+  // Returns the text of a value that is held, in chunk `c`.
   std::string HeldText(ValueId value) const { return OfRow("$" + HeldName(value)) + "[c]"; }
-  // Of a value with an entry a row.
+  // Returns the text of a value with an entry a row.
   std::string RowText(ValueId value) const;
-  // Operand k, of one entry or one a row.
+  // Returns the text of operand k, of one entry or one a row.
   std::string RowOperand(const Node& node, int k) const;
 
  private:

@@ -1,6 +1,6 @@
-// Which sets of nodes one loop over rows computes. A row reduction is complete for its row one phase later; a
-// column reduction, or a reduction to a scalar, only after all rows (finish phase), where maps over columns
-// and scalars may follow it.
+// These rules say which sets of nodes one loop over rows computes. A row reduction is complete for its row
+// one phase later; a column reduction, or a reduction to a scalar, only after all rows (finish phase), where
+// maps over columns and scalars may follow it.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -194,7 +194,7 @@ class RowPanelRules {
       }
       if (node.is_reduction() && !row && !column) return absl::StrCat(name, " reduces nothing");
       phases_[member] = phase;
-      // What a reduction over the grid needs to be finished must be at hand in the finish kernel.
+      // The finish kernel must have at hand what a reduction over the grid needs to be finished.
       if (node.is_reduction() && Available(node) == kFinishPhase) {
         for (int k : node.overload->finish_operands)
           if (Inside(node.operands[k]) && !node.operand_maps[k].empty())

@@ -5,7 +5,7 @@
 
 namespace fusion {
 
-// Its parameters are those of vectors.
+// The skeleton's parameters are those of vectors.
 const Skeleton& ScalarSkeleton();
 
 }  // namespace fusion

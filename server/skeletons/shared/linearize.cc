@@ -98,7 +98,8 @@ std::vector<int> GreedyOrder(const LinearizationProblem& problem) {
   return order;
 }
 
-// What every order must hold at once: at a node its operands, its result, and what is held throughout.
+// Returns what every order must hold at once: at a node its operands, its result, and what is held
+// throughout.
 int64_t LowerBound(const LinearizationProblem& problem) {
   std::vector<int64_t> at_node(problem.node_count, 0);
   int64_t throughout = 0, at_start = 0, at_end = 0;

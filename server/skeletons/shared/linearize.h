@@ -16,8 +16,8 @@ struct FusionVariable {
   int64_t size = 0;   // any unit
   int producer = -1;  // node that computes it; -1: loaded, just before the first consumer
   std::vector<int> consumers;
-  bool from_start =
-      false;            // of a loaded one: loaded before the first node, not just before the first consumer
+  // A loaded variable is loaded before the first node, not just before the first consumer.
+  bool from_start = false;
   bool to_end = false;  // stored after the last node, not as soon as it is computed
 };
 

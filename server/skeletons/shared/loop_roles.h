@@ -26,7 +26,7 @@ struct LoopRoles {
 };
 inline constexpr int kFinishPhase = 1 << 20;
 
-// Those of nodes over vectors; a node that needs a reduction's result is computed one pass later.
+// Returns the roles of nodes over vectors; a node that needs a reduction's result is computed one pass later.
 LoopRoles RolesOfVectors(const Graph& graph, const NodeSet& nodes);
 
 }  // namespace fusion

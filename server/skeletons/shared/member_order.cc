@@ -43,7 +43,8 @@ class Orderer {
     return found == position_.end() ? -1 : found->second;
   }
 
-  // Whether a lane has a register for each of its entries of what the map reads or writes: not one for a row.
+  // Returns whether a lane has a register for each of its entries of what the map reads or writes: not one
+  // for a row.
   bool PerEntry(int position, const std::vector<int>& map) const {
     return map.size() == 1 ? roles_.roles[position][map[0]] == 1 : !map.empty();
   }

@@ -1,5 +1,5 @@
-// In which order a kernel over vectors or rows computes its nodes: the one that keeps least in registers at
-// once, whatever the order of statements in the source.
+// A kernel over vectors or rows computes its nodes in the order that keeps least in registers at once,
+// whatever the order of statements in the source.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace fusion {
 
 struct MemberOrder {
   std::vector<int> positions;  // in `members`, producers before consumers
-  // Of the phase that holds most: values of one entry that are live at once, without accumulators, and what
-  // no order has fewer of.
+  // Values of one entry that are live at once in the phase that holds most, without accumulators; no order
+  // has fewer than `lower_bound`.
   int64_t live = 0, lower_bound = 0;
   bool proved_optimal = true;  // no order has fewer
 };

@@ -1,4 +1,4 @@
-// Which of the limits that attempts exceed is the one to name.
+// Attempts may exceed several limits; this says which one to name.
 #pragma once
 
 #include <limits>
@@ -7,7 +7,7 @@
 
 namespace fusion {
 
-// Of attempts to fit a kernel to a device, what the one that comes nearest to fitting exceeds.
+// Remembers the limit exceeded by the attempt that comes nearest to fitting a kernel to a device.
 class NearestMiss {
  public:
   // An attempt needs `needed` where the device has `limit` of the same, which is less; `text` says so.

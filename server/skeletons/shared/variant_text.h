@@ -1,5 +1,5 @@
-// The names under which measured times of kernels are stored (Skeleton::Variant). What is written here is in
-// stored rows: other texts forget them.
+// The names under which measured times of kernels are stored (Skeleton::Variant). These texts are in stored
+// rows, which are forgotten if the texts change.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace fusion {
 
-// The numbers of any skeleton, each in its place; those that a skeleton has not are as they are here.
+// The numbers of any skeleton, each in its place; those that a skeleton lacks keep the values here.
 struct VariantNumbers {
   int threads = 128;
   int elements_per_block = 0;

@@ -160,7 +160,7 @@ class VectorLowering {
     if (!ends.empty()) body_.push_back(ir::LanePhase(std::move(ends)));
   }
 
-  // What a vector node computes for entry v.
+  // Adds the lines that compute a vector node for entry v.
   void EmitNode(const Node& node, bool simple, std::vector<std::string>* lines) {
     const std::string name = context_.Name(node.result), type = context_.CType(node);
     std::vector<std::string> operands;

@@ -11,9 +11,9 @@ struct VectorParameters {
   // many blocks as tiles.
   int blocks_per_multiprocessor = 1;
   // Sums over the grid are added up in device memory, in any order: no partial results to combine, but other
-  // last bits on every run. In cooperative kernels, whose blocks can wait until the sums are zero.
+  // last bits on every run. Cooperative kernels have this: their blocks can wait until the sums are zero.
   bool atomic = false;
-  // Plain loads of 16 bytes: that share of the inputs (L2Use) the L2 cache is asked to keep for the next run.
+  // Plain loads of 16 bytes ask the L2 cache to keep that share of the inputs (L2Use) for the next run.
   int l2_percent = 0;
 
   template <typename Archive>

@@ -12,12 +12,13 @@ namespace fusion {
 
 const Skeleton& VectorSkeleton();
 
-// Most values of one entry that are live at once, in the order of the nodes: what is loaded until it was read
-// last, results until they were; what is only stored, at once; accumulators always.
+// Returns the most values of one entry that are live at once, in the order of the nodes: loaded values and
+// results live until they were read last, results that are only stored for their node alone, accumulators
+// always.
 int MostLiveVectors(const FusionShape& shape);
 
-// One kernel with the parameters given, where blocks_per_multiprocessor is the most wanted and becomes what
-// fits; none when not even one block fits. *out: what its estimate was made from.
+// Returns one kernel with the parameters given, where blocks_per_multiprocessor is the most wanted and
+// becomes what fits; none when not even one block fits. *out gets what its estimate was made from.
 std::optional<FusionImplementation> MakeVector(const FusionShape& shape, const VectorParameters& given,
                                                KernelTraits* out);
 

@@ -16,7 +16,7 @@ namespace {
 using Architecture = v1::TargetProfile::Architecture;
 
 constexpr char kPrefix[] = "sm_";
-// Of an architecture that the profile does not describe: as of most.
+// An architecture that the profile does not describe has this ratio, as most have.
 constexpr double kF32OverF64 = 64;
 
 // 10 * major + minor, and the letter behind it or 0. False when the name is not of the form sm_90 or sm_90a.

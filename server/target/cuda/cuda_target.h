@@ -8,9 +8,9 @@ namespace fusion {
 
 const Target& CudaTarget();
 
-// The parts of it, by file.
-std::string PrintCuda(
-    const ir::Kernel& kernel);           // printer.cc: extern "C" __global__ void name(parameters...)
+// These are the parts of the target, by file.
+// printer.cc: extern "C" __global__ void name(parameters...)
+std::string PrintCuda(const ir::Kernel& kernel);
 const ExportedCode& CudaExportedCode();  // exported_code.cc
 
 }  // namespace fusion

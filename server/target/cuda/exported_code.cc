@@ -213,7 +213,7 @@ class CudaExported final : public ExportedCode {
     return absl::StrCat("    CHECK(cudaMemcpy(h_", array.name, ".data(), g_", array.name, ", ", array.bytes,
                         ", cudaMemcpyDeviceToHost));\n");
   }
-  // The same twice: calls of fused_launch, and as many in one CUDA graph.
+  // The code does the same twice: with calls of fused_launch, and with as many in one CUDA graph.
   std::string Runs(const std::string& arguments) const override {
     return absl::StrCat(
         "  const int calls = 2 * runs;\n  cudaGraphExec_t graph_exec;\n  const int captured = fused_graph(",

@@ -12,7 +12,7 @@
 namespace fusion {
 namespace {
 
-// As workers describe hosts: what -march=native gives.
+// Workers describe hosts by these names: what -march=native gives.
 constexpr const char* kArchs[] = {"x86-64", "x86-64-avx2", "x86-64-avx512", "aarch64"};
 
 class Host final : public Target {

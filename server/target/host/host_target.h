@@ -8,7 +8,7 @@ namespace fusion {
 
 const Target& HostTarget();
 
-// The parts of it, by file.
+// These are the parts of the target, by file.
 // printer.cc: extern "C" void name(long long grid, void* const* arguments); arguments[i] points at the value
 // of parameter i, as in CUDA's kernelParams. Blocks run on OpenMP threads.
 std::string PrintHost(const ir::Kernel& kernel);

@@ -17,7 +17,7 @@
 namespace fusion {
 namespace {
 
-// Of arms in one regression: its time grows with the cube.
+// One regression has so many arms: its time grows with the cube.
 constexpr size_t kMostObservations = 120;
 // A grid of so many points is looked at as a whole.
 constexpr uint64_t kSmallGrid = 1200;
@@ -41,7 +41,7 @@ constexpr double kGain = 0.01;
 // An expected improvement below this, relative, so many times in a row is the end.
 constexpr double kNegligible = 0.002;
 constexpr int kNegligibleInARow = 4;
-// Of outstanding runs: results are believed to be as expected, so that the next point is another one.
+// So many outstanding runs are believed to give what is expected, so that the next point is another one.
 constexpr size_t kMostBelieved = 16;
 
 // Candidates of one look that are kept for programs which wait, and their distance where the whole space was
@@ -80,7 +80,7 @@ class CostModel {
       const double error = knowledge.noise().RelativeError(arm.runs);
       variances[i] = error * error;
     }
-    // What the likelihood says changes little once there is much.
+    // The likelihood changes little once there are many arms.
     process_.Fit(inputs, costs, variances,
                  rows < 30 ? GaussianProcess::Choice::kAll : GaussianProcess::Choice::kOne);
     Eigen::VectorXd means, deviations;
@@ -305,7 +305,7 @@ class Bayesian : public TuningStrategy {
     return result;
   }
 
-  // What came of the last point in the region.
+  // Judges what came of the last point in the region.
   void JudgeRegion(const TuningKnowledge& knowledge) {
     if (tried_in_region_.empty()) return;
     const int64_t arm = knowledge.Find(tried_in_region_);
@@ -424,8 +424,8 @@ class Bayesian : public TuningStrategy {
   TuningPoint tried_in_region_;   // empty: none, or its result is known
   double cost_before_ = 0;
   int negligible_ = 0;
-  // Of the last look at all: candidates that were not given, the best last, those that were, and how far they
-  // keep apart.
+  // The last look at all left candidates that were not given, the best last, those that were, and how far
+  // they keep apart.
   std::vector<TuningPoint> others_, given_;
   double other_distance_ = 0;
 };

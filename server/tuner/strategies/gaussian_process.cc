@@ -10,7 +10,7 @@
 namespace fusion {
 namespace {
 
-// What is believed before anything is measured: medians and deviations of the logarithms.
+// These beliefs hold before anything is measured: medians and deviations of the logarithms.
 constexpr double kUsualLength = -1.2, kLengthDeviation = 0.5;  // 0.3 of the range of an axis
 constexpr double kAmplitudeDeviation = 1;
 constexpr double kNoiseDeviation = 0.5;

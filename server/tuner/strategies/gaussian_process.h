@@ -26,11 +26,11 @@ class GaussianProcess {
   // Mean and standard deviation of the function itself, without noise, at each row.
   void Predict(const Eigen::MatrixXd& inputs, Eigen::VectorXd& means, Eigen::VectorXd& deviations) const;
 
-  // As Fit with more observations that are exactly as predicted: what is measured there now.
+  // Does what Fit would do with more observations that are exactly as predicted: the inputs are measured now.
   void Believe(const Eigen::MatrixXd& inputs);
 
  private:
-  // Logarithms.
+  // The parameters are logarithms.
   struct Parameters {
     Eigen::VectorXd lengths;
     double amplitude = 0;

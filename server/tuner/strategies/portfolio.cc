@@ -101,7 +101,7 @@ class Portfolio : public TuningStrategy {
     return std::nullopt;
   }
 
-  // What came of the points that were proposed. True: something was gained.
+  // Credits what came of the points that were proposed. True: something was gained.
   bool Credit(const TuningKnowledge& knowledge) {
     bool gained = false;
     for (; credited_ < knowledge.arms().size(); ++credited_) {

@@ -6,7 +6,7 @@
 namespace fusion {
 namespace {
 
-// Of points that are known already, before the routine is told to wait: it may go in circles among them.
+// So many known points are passed before the routine is told to wait: it may go in circles among them.
 constexpr int kMostKnown = 1000;
 constexpr double kSmallestRealStep = 1e-4;
 

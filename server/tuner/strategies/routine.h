@@ -13,8 +13,8 @@
 
 namespace fusion {
 
-// `co_await Try(point)` is the cost of a point that satisfies the constraints: of one that was measured
-// before, at once. By reference: GCC 12 destroys temporaries of a co_await twice.
+// `co_await Try(point)` is the cost of a point that satisfies the constraints; a point that was measured
+// before gives it at once. The point is passed by reference: GCC 12 destroys temporaries of a co_await twice.
 inline const TuningPoint& Try(const TuningPoint& point) { return point; }
 
 class Routine {
@@ -84,7 +84,7 @@ TuningPoint FeasiblePoint(const ParameterSpace& space, const std::vector<double>
 // hardly any point satisfies them (ParameterSpace::sparse), points near those.
 std::vector<TuningPoint> Neighbours(const ParameterSpace& space, const TuningPoint& point, double step);
 
-// The smallest step in unit coordinates that changes the value: of a real 1e-4.
+// The smallest step in unit coordinates that changes the value; for a real it is 1e-4.
 double SmallestStep(const ParameterSpace& space, size_t axis);
 
 }  // namespace fusion

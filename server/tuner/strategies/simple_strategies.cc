@@ -25,7 +25,7 @@ class Exhaustive : public TuningStrategy {
       if (space.Satisfies(point) && knowledge.Find(point) < 0 && !knowledge.IsOutstanding(point))
         return point;
     }
-    // Those that were forgotten by the programs that had them are looked for once more.
+    // Points that were forgotten by the programs that had them are looked for once more.
     if (!second_pass_) {
       if (!knowledge.outstanding().empty()) return std::nullopt;
       second_pass_ = true;

@@ -15,13 +15,13 @@ namespace fusion {
 class TuningStrategy {
  public:
   virtual ~TuningStrategy() = default;
-  // A point that satisfies the constraints; none: it waits for results that are outstanding, or is finished.
-  // The same knowledge and the same random numbers give the same point.
+  // Returns a point that satisfies the constraints; none: the strategy waits for results that are
+  // outstanding, or is finished. The same knowledge and the same random numbers give the same point.
   virtual std::optional<TuningPoint> Propose(TuningKnowledge& knowledge) = 0;
-  // A further point out of what the last Propose looked at, which costs next to nothing; none: there is none,
-  // ask Propose.
+  // Returns a further point out of what the last Propose looked at, which costs next to nothing; none: there
+  // is none, ask Propose.
   virtual std::optional<TuningPoint> ProposeAnother(TuningKnowledge& /*knowledge*/) { return std::nullopt; }
-  // It expects nothing better; another result may change that.
+  // True: the strategy expects nothing better; another result may change that.
   virtual bool finished() const = 0;
 };
 

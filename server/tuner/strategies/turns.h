@@ -7,9 +7,9 @@
 
 namespace fusion {
 
-// To be called at least every half a millisecond. A thread that has become ready may have to wait until the
-// one that runs has had its slice, which is some 3 ms on Linux: so long a report would lie there. At most
-// every 100 us the search goes behind whoever waits.
+// A search calls this at least every half a millisecond. A thread that has become ready may have to wait
+// until the one that runs has had its slice, which is some 3 ms on Linux: so long a report would lie there.
+// At most every 100 us the search goes behind the threads that wait.
 inline void LetOthersRun() {
   using Clock = std::chrono::steady_clock;
   thread_local Clock::time_point last;

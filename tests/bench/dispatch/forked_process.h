@@ -12,7 +12,7 @@
 
 namespace fusion {
 
-// Killed by the destructor if it still runs. Not thread safe.
+// A process that the destructor kills if it still runs. Not thread safe.
 class ForkedProcess {
  public:
   // Runs this program with other arguments.
@@ -21,9 +21,9 @@ class ForkedProcess {
   ForkedProcess(const ForkedProcess&) = delete;
   ForkedProcess& operator=(const ForkedProcess&) = delete;
 
-  // The next line that it writes, without its end; none: it has ended.
+  // Returns the next line that the process writes, without its end; none: the process has ended.
   std::optional<std::string> ReadLine();
-  // Ends its standard input, which tells it to stop.
+  // Ends the process' standard input, which tells it to stop.
   void CloseInput();
   pid_t id() const { return id_; }
 
@@ -33,7 +33,7 @@ class ForkedProcess {
   FILE* output_ = nullptr;
 };
 
-// What a process has used since it began.
+// The resources that a process has used since it began.
 struct ProcessUsage {
   double user_seconds = 0;
   double system_seconds = 0;

@@ -1,4 +1,4 @@
-// Counts what SQLite is asked to do, whoever asks.
+// Counts what SQLite is asked to do, on any connection.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace fusion {
 
 // From now on every connection of this process is counted, which takes time itself.
 void CountStatements();
-// By text; statements of triggers begin with "-- ".
+// Returns the counts by text; statements of triggers begin with "-- ".
 std::map<std::string, int64_t> CountedStatements();
 
 }  // namespace fusion

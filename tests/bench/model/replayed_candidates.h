@@ -1,4 +1,4 @@
-// Measured candidates as files keep them, predicted by the model of this program. Of model_replay alone.
+// Measured candidates as files keep them, predicted by the model of this program. Only model_replay uses it.
 #pragma once
 
 #include <algorithm>
@@ -64,7 +64,7 @@ class KernelsOfExample {
   KernelsOfExample(std::shared_ptr<const Graph> graph, SizeValues sizes, const CostModel& model)
       : graph_(std::move(graph)), sizes_(std::move(sizes)), model_(model), names_(*graph_, sizes_) {}
 
-  // Null: the search does not make it any more.
+  // Null: the search does not make the kernel any more.
   const ReplayedKernel* Find(const std::string& description) {
     const NodeSet nodes = NodesOf(description);
     if (searched_.insert(nodes).second) {
@@ -126,7 +126,7 @@ class Kernels final : public KernelMemory {
     for (const auto& [family, kernels] : kernels_) families.push_back(family);
     return families;
   }
-  // As the service learns.
+  // Learns as the service does.
   void Learn(const ReplayedGraph& graph, const Residual& residual, double start_seconds) {
     std::vector<const ReplayedCandidate*> covers;
     for (const ReplayedCandidate& candidate : graph.candidates) covers.push_back(&candidate);
@@ -162,7 +162,7 @@ struct Pass {
   std::vector<ReplayedGraph> graphs;
 };
 
-// `seconds`: of a ReplayedCandidate. Equal predictions are ranked as they stand in the file.
+// `seconds` predicts a ReplayedCandidate. Equal predictions are ranked as they stand in the file.
 template <class Seconds>
 PredictedGraph Predicted(const ReplayedGraph& graph, const Seconds& seconds) {
   PredictedGraph predicted{.name = graph.example, .sizes = graph.sizes};
@@ -182,7 +182,7 @@ PredictedGraph Predicted(const ReplayedGraph& graph, const Seconds& seconds) {
 
 class Replay {
  public:
-  // Of the first file: device and tables.
+  // Reads a file of candidates. The device and the tables are those of the first file.
   bool Read(const std::string& path) {
     std::ifstream file(path);
     const nlohmann::json document = nlohmann::json::parse(file, nullptr, false);
@@ -237,7 +237,7 @@ class Replay {
   const DeviceDescription& device() const { return model_->device(); }
   const std::string& date() const { return date_; }  // of the last file
 
-  // Predicted with these corrections, and this memory if there is one.
+  // Predicts a graph with these corrections, and this memory if there is one.
   PredictedGraph Predict(const ReplayedGraph& graph, const Residual& residual,
                          const KernelMemory* memory) const {
     std::map<const ReplayedKernel*, double> seconds;

@@ -78,7 +78,8 @@ class Certificates {
   TlsFiles Server() const {
     return {File("server-localhost.pem"), File("server-localhost.key"), File("ca.pem"), File("revoked.txt")};
   }
-  // Who has the certificate `name` ("user-eva"); "" : nobody, who knows the authority alone.
+  // Returns the credentials with the certificate `name` ("user-eva"); "": the authority alone, without a
+  // certificate.
   ClientCredentials Of(const std::string& name) const {
     ClientCredentials credentials;
     credentials.authorities = File("ca.pem");
@@ -92,7 +93,7 @@ class Certificates {
   std::unique_ptr<TemporaryDirectory> directory_;
 };
 
-// Not to be changed by tests.
+// Tests must not change these.
 inline const Certificates& SharedCertificates() {
   static const Certificates certificates(
       "--server localhost,127.0.0.1 --worker gpu1 --worker gpu2 --admin root --user eva --user max");
@@ -137,7 +138,7 @@ class FarmTest : public ::testing::Test {
     const std::string& address = server_->address();
     return host + address.substr(address.rfind(':'));
   }
-  // A connection of its own, so that no other test's handshake counts.
+  // Makes a connection of its own, so that no other test's handshake counts.
   std::shared_ptr<grpc::Channel> Channel(const ClientCredentials& credentials,
                                          const std::string& host = "127.0.0.1") {
     auto made = MakeChannelCredentials(Address(host), credentials);
@@ -145,7 +146,7 @@ class FarmTest : public ::testing::Test {
     if (!made.ok()) return nullptr;
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-    // Also what gRPC 1.51 gives an attempt, handshake included.
+    // This is also the time that gRPC 1.51 gives an attempt, handshake included.
     arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5000);
     arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 200);
     arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
@@ -155,11 +156,11 @@ class FarmTest : public ::testing::Test {
   std::shared_ptr<grpc::Channel> ChannelOf(const std::string& name) {
     return Channel(SharedCertificates().Of(name));
   }
-  // The client of whom this certificate names.
+  // Returns a client with this certificate.
   std::unique_ptr<Client> ClientOf(const std::string& name) {
     return std::make_unique<Client>(ChannelOf(name), nullptr);
   }
-  // The same of a token.
+  // Returns a client with this token.
   std::unique_ptr<Client> ClientWith(const std::string& token) {
     ClientCredentials credentials = SharedCertificates().Of("");
     credentials.token = token;
@@ -172,7 +173,7 @@ class FarmTest : public ::testing::Test {
     return client.ok() ? (*client)->ListJobs(0, "").status() : client.status();
   }
 
-  // A call with one message of these bytes.
+  // Makes a call with one message of these bytes.
   static grpc::Status Call(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
                            const std::string& bytes = "", const std::string& authorization = "",
                            std::chrono::milliseconds patience = std::chrono::seconds(20)) {

@@ -22,16 +22,16 @@ namespace fusion {
 class AttackedServer : public ::testing::Test {
  protected:
   void SetUp() override;
-  // Honest callers are served, the server ends, and the store is sound.
+  // Checks that honest callers are served, the server ends, and the store is sound.
   void TearDown() override;
 
-  // A call with messages of these bytes, whatever the method takes; what it answered is appended to
-  // `answers`.
+  // Makes a call with messages of these bytes, whatever the method takes; what the server answered is
+  // appended to `answers`.
   grpc::Status Call(const std::string& method, const std::vector<std::string>& messages,
                     std::chrono::milliseconds patience = std::chrono::seconds(30),
                     std::vector<std::string>* answers = nullptr);
-  // The same, where the status has to be one that callers can act upon, with a message. `decodable`: whether
-  // the method's own message can be read from the bytes; if not, gRPC itself may say INTERNAL or
+  // Makes such a call, whose status has to be one that callers can act upon, with a message. `decodable`:
+  // whether the method's own message can be read from the bytes; if not, gRPC itself may say INTERNAL or
   // UNIMPLEMENTED.
   void Attack(const std::string& method, const std::vector<std::string>& messages, bool decodable,
               const std::string& what);
@@ -51,11 +51,11 @@ class AttackedServer : public ::testing::Test {
   }
   static v1::SubmitRequest Request(const std::string& id);
   v1::SynchronizeResponse Synchronize(const v1::SynchronizeRequest& request);
-  // Of a worker that builds for the host.
+  // Returns the request of a worker that builds for the host.
   static v1::SynchronizeRequest Worker(const std::string& name, const std::string& instance = "1");
   // Submits a job and has an honest worker build its kernel: what the farm is for.
   void ExpectHonestWork();
-  // Its two halves.
+  // These are the two halves of honest work.
   v1::Assignment TakeHonestTask(v1::Job* job);
   void FinishHonestTask(const v1::Job& job, const v1::Assignment& assignment);
 

@@ -20,12 +20,13 @@ class Mutation {
   // Values that are at the edges of what their types hold, or beyond what their fields mean.
   int64_t Integer();
   double Number();
-  // Empty, long, with control characters, like names of ours. Valid UTF-8 only if asked for.
+  // Returns a text that is empty, long, with control characters or like a name of ours. Valid UTF-8 only if
+  // asked for.
   std::string Text(bool utf8 = true);
 
-  // Some bits flipped, bytes left out, put in twice or replaced.
+  // Returns the bytes with some bits flipped, bytes left out, put in twice or replaced.
   std::string Bytes(std::string bytes);
-  // The same to the words of a text; also nested parentheses and pieces of it elsewhere.
+  // Does the same to the words of a text; also nests parentheses and puts pieces of the text elsewhere.
   std::string Words(const std::string& text);
   // Sets some of the fields anywhere in the message, clears or repeats others.
   void Fields(google::protobuf::Message* message, int depth = 0);

@@ -22,8 +22,8 @@ struct Probe {
   // The body of a C++ function that returns whether it did harm: it tries once in each runner. Unless it did,
   // the kernel computes what it should. May use what Prelude() of hostile_programs.cc defines.
   std::string body;
-  // Whether it does harm in a process that is not confined, as the control: false where that depends on the
-  // machine or on who runs the test.
+  // True: the probe does harm in a process that is not confined, as the control; false where that depends on
+  // the machine or on the user that runs the test.
   bool harms_unconfined = false;
   v1::Outcome outcome = v1::OK;             // FAULT: trying ends the runner
   std::function<bool()> harm_outside = {};  // looked at afterwards
@@ -47,13 +47,14 @@ class HostileProgramTest : public ::testing::TestWithParam<bool> {
   static std::string Writes(const std::string& path);
   bool Exists(const std::string& name) const;
 
-  // What must not get out: in a file of this process' user, in its environment and in its memory.
+  // A text that must not get out: it is in a file of this process' user, in its environment and in its
+  // memory.
   static constexpr char kSecret[] = "fusion-fault-secret-5e1f";
   std::string folder_;          // with the file "secret"
   int secret_descriptor_ = -1;  // of that file, not closed on exec
 
  private:
-  // Tries in a child of this process, which nothing confines. Whether it did harm.
+  // Tries the probe in a child of this process, which nothing confines. Returns whether it did harm.
   bool HarmsUnconfined(const std::string& probe) const;
   v1::Program ProgramOf(const std::string& kernel) const;
   std::string Prelude() const;

@@ -19,7 +19,7 @@ class SimulatedNetwork {
   // The server's side: false when there is no answer.
   using Handler = std::function<bool(const v1::SynchronizeRequest&, v1::SynchronizeResponse*)>;
 
-  // What is wrong with the link of a worker, for a while.
+  // Trouble with the link of a worker, for a while.
   struct Trouble {
     bool requests_lost = false;
     bool answers_lost = false;

@@ -20,13 +20,13 @@ class SimulatedServer {
 
   // False: the store or the dispatcher could not be started; the reason is in *error.
   bool Start(std::string* error);
-  // What has been committed stays; all else is gone.
+  // Kills the server: what has been committed stays; all else is gone.
   void Kill();
   bool running() const { return dispatcher_ != nullptr; }
   // The clock is wrong by this from the next start on.
   void set_skew(EventLoop::Duration skew) { skew_ = skew; }
 
-  // Only while it runs.
+  // These are called only while the server runs.
   v1::SynchronizeResponse Synchronize(const v1::SynchronizeRequest& request);
   void Tick();
   Dispatcher& dispatcher() { return *dispatcher_; }

@@ -1,4 +1,4 @@
-// What a server does to its store all day, in small.
+// Does in small what a server does to its store all day.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace fusion {
 
-// What the store has said is done, and so must be there whatever happens afterwards.
+// Work that the store has said is done, and that must be there whatever happens afterwards.
 struct Acknowledged {
   std::vector<std::string> jobs;
   std::map<std::string, std::string> results;  // of tasks, by id
@@ -19,12 +19,12 @@ struct Acknowledged {
   std::map<std::string, int> events;           // of jobs
 };
 
-// Round after round: a job, its tasks, claims, results, blobs, events. Ends after `rounds`, or at the first
-// error, which it returns. `done` is called after everything that was acknowledged.
+// Does the same round after round: a job, its tasks, claims, results, blobs, events. Ends after `rounds`, or
+// at the first error, which it returns. `done` is called after everything that was acknowledged.
 absl::Status RunWorkload(Store& store, int rounds, Acknowledged* acknowledged,
                          const std::function<void()>& done = nullptr);
 
-// What of it is missing or wrong; empty: nothing.
+// Returns what of the acknowledged work is missing or wrong; empty: nothing.
 std::string Missing(Store& store, const Acknowledged& acknowledged);
 
 }  // namespace fusion

@@ -1,6 +1,6 @@
 // Runs generated code on the host, whatever device it was lowered for: prints it with the host printer,
-// compiles it with the system compiler, and executes launches over guarded buffers. The kernels tell of what
-// a GPU would access at once (FUSION_AT_ONCE in the device runtime): at an address that does not permit it, a
+// compiles it with the system compiler, and executes launches over guarded buffers. The kernels report what a
+// GPU would access at once (FUSION_AT_ONCE in the device runtime): at an address that does not permit it, a
 // run fails here as it would there.
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace fusion::testing {
 
-// How kernels are compiled.
+// The compiler of kernels.
 struct HostCompiler {
   std::string command = "c++ -O1";  // the compiler and its options
   std::string before;               // text before the device runtime
@@ -44,7 +44,7 @@ class HostModule {
 // Values of all variables, as f64; guarded memory of each variable's type is made for the run.
 using Values = std::map<int, std::vector<double>>;
 
-// How many entries behind a multiple of 16 bytes the buffer of a value begins.
+// Returns how many entries behind a multiple of 16 bytes the buffer of a value begins.
 using EntriesOff = std::function<int(ValueId)>;
 
 // The kernel that a launch takes, of the two that it may have, as exported code chooses it.

@@ -13,7 +13,7 @@ namespace fusion::testing {
 
 using Mask = uint32_t;
 
-// Whether no path leaves the set and comes back, by following every path.
+// Returns whether no path leaves the set and comes back, by following every path.
 inline bool IsConvex(const std::vector<std::vector<int>>& successors, Mask set) {
   const int count = static_cast<int>(successors.size());
   Mask left = 0;  // reached from the set along a path that has left it

@@ -23,7 +23,7 @@ struct EntryRoutinePair {
   EntryRoutine<double> f64;
 };
 
-// By name of the routine.
+// Returns the routines by name.
 const std::map<std::string, EntryRoutinePair>& EntryRoutines();
 
 // A routine on one element: for each operand the address of its first entry, also when the routine takes it
@@ -36,7 +36,7 @@ struct ElementRoutinePair {
   ElementRoutine<double> f64;
 };
 
-// By name of the routine, then static parameters: each instance that is compiled.
+// Returns each instance that is compiled, by name of the routine, then static parameters.
 const std::map<std::string, std::map<StaticParameters, ElementRoutinePair>>& ElementRoutines();
 
 }  // namespace fusion::testing

@@ -28,7 +28,7 @@ namespace fusion {
 // Pipelines that go on when they are told to.
 class Steps {
  public:
-  // Notes that it has begun, and waits.
+  // Notes that the pipeline has begun, and waits.
   void Run(const std::string& name) {
     std::unique_lock lock(mutex_);
     begun_.push_back(name);
@@ -46,7 +46,7 @@ class Steps {
     all_ = true;
     changed_.notify_all();
   }
-  // Those that have begun, in order, when they are so many.
+  // Returns the pipelines that have begun, in order, when they are so many.
   std::vector<std::string> Begun(size_t count) {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, std::chrono::seconds(20), [&] { return begun_.size() >= count; });

@@ -88,8 +88,8 @@ TEST_P(DishonestCandidateTest, EveryCheatIsCaught) {
   TellFigure("cheats caught", caught);
 }
 
-// What does nothing in one of up to eight runs is found, whatever its period and with whichever run it
-// begins.
+// A candidate that does nothing in one of up to eight runs is found, whatever its period and with whichever
+// run it begins.
 TEST_P(DishonestCandidateTest, RestsInATurnAreFound) {
   for (int period = 2; period <= 8; ++period) {
     for (int rest = 0; rest < period; ++rest) {
@@ -155,7 +155,7 @@ class CrashingCandidateTest : public TimeTaskTest {
       options.beside_timings = [](std::stop_token, const std::function<void()>& use) { use(); };
     return options;
   }
-  // As TimeTaskTest's, with the device to itself.
+  // Does what TimeTaskTest::Execute does, with the device to itself.
   absl::StatusOr<v1::TimeResult> Execute(TimeTaskOptions options = {}) {
     const std::lock_guard device(device_mutex_);
     return TimeTaskTest::Execute(options);
@@ -192,8 +192,8 @@ class CrashingCandidateTest : public TimeTaskTest {
          {v1::FAULT, v1::LAUNCH_ERROR}},
     };
     if (host) {
-      // Into the pipe on which the runner replies, whichever descriptor that is: a length of a gigabyte;
-      // replies without end.
+      // These write into the pipe on which the runner replies, whichever descriptor that is: a length of a
+      // gigabyte; replies without end.
       const std::string write = "extern \"C\" long write(int, const void*, unsigned long);\n";
       crashes.push_back(
           {"announces_a_gigabyte",
@@ -263,7 +263,7 @@ class TimesAroundCrashes {
   }
 
  private:
-  // Cold and warm of the short program, then of the longer one.
+  // Returns the cold and the warm time of the short program, then those of the longer one, by `i`.
   static double Time(const v1::TimeResult& result, int i) {
     const v1::ProgramMeasurement& program = result.programs(i / 2);
     return (i % 2 == 0 ? program.cold() : program.warm()).median();
@@ -284,11 +284,11 @@ class TimesAroundCrashes {
 };
 
 TEST_P(CrashingCandidateTest, EachHasItsOutcomeAndTheNextOneIsMeasured) {
-  // Told, not judged: how long the next task takes to its result, and how its times compare with those right
-  // before the crash, which say how far times differ by themselves (though most are of a runner that took
-  // the place of an earlier one), and with those before any crash. Measured as finalists are; on the host,
-  // where a run with flushed caches takes long, with a third of their samples, and in the short form with
-  // few.
+  // These figures are told, not judged: how long the next task takes to its result, and how its times compare
+  // with those right before the crash, which say how far times differ by themselves (though most are of a
+  // runner that took the place of an earlier one), and with those before any crash. Programs are measured as
+  // finalists are; on the host, where a run with flushed caches takes long, with a third of their samples,
+  // and in the short form with few.
   const bool host = GetParam() == v1::HOST;
   if (!host || LongForm()) {
     task_.mutable_method()->set_minimum_samples(15);
@@ -299,8 +299,8 @@ TEST_P(CrashingCandidateTest, EachHasItsOutcomeAndTheNextOneIsMeasured) {
   for (int i = 0; i < 3000 && pool.ready() == 0; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   runner_.TakeSparesFrom([&] { return pool.Take(); });
-  // A short kernel, whose time is a few steps of a GPU's timer, and one that takes longer.
-  // Changes the sign an even number of times, and a compiler cannot know that it does no more.
+  // A short kernel, whose time is a few steps of a GPU's timer, and one that takes longer. The longer one
+  // changes the sign an even number of times, and a compiler cannot know that it does no more.
   const std::string longer = absl::StrCat("float t = x[i]; for (int k = 0; k < ", host ? 10 : 4000,
                                           "; ++k) t = (t > 100.0f ? 1.0f : 0.0f) - t; z[i] = t + y[i];");
   AddProgram("short", kAdd);

@@ -96,7 +96,7 @@ TEST_P(RepeatedRunsTest, LaunchesRunInOrderAsOftenAsAskedFor) {
   }
 }
 
-// What a backend keeps of launches is used again, for as many runs as are asked for.
+// The launches that a backend keeps are used again, for as many runs as are asked for.
 TEST_P(RepeatedRunsTest, WhatIsKeptRunsAsOftenAsAskedForToo) {
   std::unique_ptr<RepeatedLaunches> kept;
   for (int repeat : {3, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 3, 2}) {

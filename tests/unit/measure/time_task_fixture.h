@@ -124,7 +124,7 @@ class TimeTaskTest : public ::testing::TestWithParam<v1::Target> {
     EXPECT_EQ(measurement.outcome(), v1::OK) << measurement.name() << ": " << measurement.message();
     EXPECT_LE(measurement.max_relative_error(), measurement.tolerance());
     EXPECT_GE(measurement.cold_samples_size(), 6);
-    // Those that other processes disturbed do not count.
+    // Samples that other processes disturbed do not count.
     EXPECT_GE(measurement.cold().samples(), 1);
     EXPECT_LE(measurement.cold().samples(), measurement.cold_samples_size());
     EXPECT_LE(measurement.warm().samples(), measurement.warm_samples_size());

@@ -1,5 +1,5 @@
-// What a good program and each kind of bad one must give, for any target. Included by the test of the host
-// and by that of a GPU, which instantiate TimeTaskTest with their target.
+// Tests of what a good program and each kind of bad one must give, for any target. Included by the test of
+// the host and by that of a GPU, which instantiate TimeTaskTest with their target.
 #pragma once
 
 #include "base/sha256.h"
@@ -71,7 +71,7 @@ TEST_P(TimeTaskTest, ItIsToldWhenSamplesAreTaken) {
   options.nearly_done = [&] { ++told; };
   ASSERT_TRUE(Execute(options).ok());
   EXPECT_EQ(told, 1);
-  // Never, where all are bad before.
+  // It is never told where all are bad before.
   task_.clear_programs();
   task_.mutable_session()->clear_unfused();
   AddProgram("bad", "z[i] = x[i]; if (i == 9) *(volatile float*)64 = 1;");
@@ -100,7 +100,7 @@ TEST_P(TimeTaskTest, AWrongEntryIsFoundWhereItIs) {
   EXPECT_GT(bad.max_relative_error(), bad.tolerance());
 }
 
-// Of a single entry its size alone says nothing: it is the difference of two products now and then.
+// The size of a single entry alone says nothing: the entry is the difference of two products now and then.
 TEST_P(TimeTaskTest, ASmallDifferenceInOneEntryIsNoError) {
   const std::string difference = "z[i] = x[i] * (1 / 0.3f) - y[i] * (1 / 0.31f);";
   v1::Session* session = task_.mutable_session();
@@ -114,7 +114,7 @@ TEST_P(TimeTaskTest, ASmallDifferenceInOneEntryIsNoError) {
     program->mutable_launches(0)->mutable_arguments(3)->set_integer(1);
   for (v1::Buffer& buffer : *session->mutable_inputs()) buffer.set_count(1);
   session->mutable_outputs(0)->set_count(1);
-  // What the reference computes rounds: how far that can bring its result is tried out.
+  // The reference computes with rounding: how far that can bring its result is tried out.
   session->mutable_reference()->mutable_launches(0)->add_results(session->outputs(0).id());
   session->set_tolerances(0, 2e-7);
   for (int seed = 1; seed <= 8; ++seed) {
@@ -291,7 +291,7 @@ TEST_P(TimeTaskTest, ScalarsWorkspaceAndF64) {
   staged.mutable_launches(1)->mutable_arguments(0)->set_workspace_offset(64);
   staged.set_workspace_bytes(64 + kEntries * 8);
   *task_.add_programs() = staged;
-  // The workspace too small by one entry: found.
+  // A workspace that is too small by one entry is found.
   staged.set_name("cramped");
   staged.set_workspace_bytes(64 + kEntries * 8 - 8);
   *task_.add_programs() = staged;

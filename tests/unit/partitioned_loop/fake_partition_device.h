@@ -23,7 +23,7 @@ class FakePartitionDevice {
  public:
   class Queue {
    public:
-    // As a kernel's launch: runs later.
+    // The work runs later, as that of a kernel's launch does.
     void Launch(std::function<void()> work) { operations.push_back({std::move(work), nullptr, nullptr}); }
 
    private:
@@ -65,7 +65,7 @@ class FakePartitionDevice {
     std::free(memory);
   }
   bool IsPinned(const void* memory, size_t) const { return memory == pinned_by_the_program; }
-  // Pages, none of them twice, as a real device has it.
+  // Pins pages, none of them twice, as a real device has it.
   std::string Pin(void* memory, size_t bytes) {
     const auto begin = reinterpret_cast<uintptr_t>(memory);
     if (begin % 4096 != 0 || bytes % 4096 != 0) ++misuses;

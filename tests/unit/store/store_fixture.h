@@ -28,10 +28,10 @@ class StoreTest : public ::testing::Test {
     std::filesystem::remove_all(folder_);
   }
 
-  virtual absl::StatusOr<std::unique_ptr<Store>> Open() { return OpenSqliteStore(path_, options_); }
+  virtual absl::StatusOr<std::unique_ptr<Store>> OpenStore() { return OpenSqliteStore(path_, options_); }
   void Reopen() {
     store_.reset();
-    absl::StatusOr<std::unique_ptr<Store>> store = Open();
+    absl::StatusOr<std::unique_ptr<Store>> store = OpenStore();
     ASSERT_TRUE(store.ok()) << store.status();
     store_ = *std::move(store);
   }

@@ -1,4 +1,4 @@
-// What any implementation of Store must do: suites that run against each of them.
+// Suites of what any implementation of Store must do: they run against each of them.
 #pragma once
 
 #include <functional>
@@ -29,7 +29,7 @@ inline std::vector<StoreImplementation> StoreImplementations() {
 
 class StoreConformanceTest : public StoreTest, public ::testing::WithParamInterface<StoreImplementation> {
  protected:
-  absl::StatusOr<std::unique_ptr<Store>> Open() override { return GetParam().open(folder_, options_); }
+  absl::StatusOr<std::unique_ptr<Store>> OpenStore() override { return GetParam().open(folder_, options_); }
 };
 
 #define FOR_EVERY_STORE(suite)                                                        \

@@ -36,7 +36,7 @@ class SimulatedServer {
     std::lock_guard lock(mutex_);
     acknowledging_ = acknowledging;
   }
-  // What follows Declared; section is filled in. None: nothing follows.
+  // Sets what follows Declared; section is filled in. None: nothing follows.
   void SetChoice(std::function<v1::TuningChoice(const v1::DeclareSection&)> choice) {
     std::lock_guard lock(mutex_);
     choice_ = std::move(choice);
@@ -45,7 +45,8 @@ class SimulatedServer {
     std::lock_guard lock(mutex_);
     declared_ = std::move(declared);
   }
-  // Called for every report of a batch that was not there before, with the lock held: may use SendLocked.
+  // Sets what is called for every report of a batch that was not there before, with the lock held: it may use
+  // SendLocked.
   void SetOnReport(std::function<void(const v1::TuningReport&)> on_report) {
     std::lock_guard lock(mutex_);
     on_report_ = std::move(on_report);
@@ -58,7 +59,7 @@ class SimulatedServer {
     if (open_) events_->Received(response);
   }
 
-  // What was received so far.
+  // These return what was received so far.
   std::vector<v1::TuningReport> Reports() {
     std::lock_guard lock(mutex_);
     return reports_;
@@ -73,7 +74,7 @@ class SimulatedServer {
     for (const v1::TuningReport& report : reports_) runs += report.count() + report.failures();
     return runs;
   }
-  // False after thirty seconds.
+  // Waits until `holds` is true; returns false after thirty seconds.
   bool WaitFor(const std::function<bool()>& holds) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     std::unique_lock lock(mutex_);
@@ -143,7 +144,7 @@ class SimulatedServer {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  // Guarded by mutex_.
+  // These are guarded by mutex_.
   tuning::LinkEvents* events_ = nullptr;
   bool open_ = false;
   bool down_ = false;

@@ -64,7 +64,7 @@ class TestProgram {
     if (program_) registry_.Disconnect(*program_);
     program_.reset();
   }
-  // As if the connection broke and nobody noticed.
+  // Acts as if the connection broke and nobody noticed.
   void Abandon() { program_.reset(); }
 
   v1::Declared Declare(const v1::SectionDeclaration& declaration, uint32_t handle = 1) {
@@ -96,7 +96,7 @@ class TestProgram {
 
   TuningProgram& program() { return *program_; }
   absl::Status Send(const v1::ReportBatch& batch) { return registry_.Report(*program_, batch); }
-  // As the next batch.
+  // Sends the reports as the next batch.
   absl::Status Report(const std::vector<v1::TuningReport>& reports, int wanted = -1, uint32_t handle = 1) {
     v1::ReportBatch batch;
     batch.set_sequence(++sequence);
@@ -110,7 +110,7 @@ class TestProgram {
     return Send(batch);
   }
 
-  // The next message of this kind; others stay. A failure after a while.
+  // Returns the next message of this kind; others stay. The test fails after a while.
   v1::TuneResponse Expect(bool (v1::TuneResponse::*kind)() const) {
     return Expect([kind](const v1::TuneResponse& response) { return (response.*kind)(); });
   }
@@ -145,7 +145,7 @@ class TestProgram {
       return response.has_acknowledged() && response.acknowledged().sequence() >= to;
     });
   }
-  // What waits, without waiting.
+  // Returns the messages that wait, without waiting.
   std::vector<v1::TuneResponse> Received() {
     while (std::optional<v1::TuneResponse> next = outbox_->Next()) received_.push_back(*std::move(next));
     return {received_.begin(), received_.end()};
