@@ -31,11 +31,15 @@ uint64_t ThreadNanoseconds() {
   return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(time.tv_nsec);
 }
 
-// How often this thread has waited for something: for a lock, a message or the disk.
-int64_t Waits() {
+// This thread has waited so often for something, as a lock, a message or the disk, and has touched so many
+// pages that were not there yet: for one of them it may wait until another thread has mapped its memory.
+struct Waits {
+  int64_t waits = 0, page_faults = 0;
+};
+Waits WaitsOfThread() {
   rusage usage{};
   getrusage(RUSAGE_THREAD, &usage);
-  return usage.ru_nvcsw;
+  return {usage.ru_nvcsw, usage.ru_minflt + usage.ru_majflt};
 }
 
 struct Stalls {
@@ -49,12 +53,13 @@ struct Stalls {
   // machine may charge a thread with time in which the whole machine stood still).
   template <typename Call>
   void Time(Call call) {
-    const int64_t waits_before = Waits();
+    const Waits before = WaitsOfThread();
     const uint64_t processor = ThreadNanoseconds(), wall = NowNanoseconds();
     call();
     const uint64_t wall_time = NowNanoseconds() - wall;
     const uint64_t own = std::min(wall_time, ThreadNanoseconds() - processor);
-    waits += Waits() - waits_before;
+    const Waits after = WaitsOfThread();
+    if (after.page_faults == before.page_faults) waits += after.waits - before.waits;
     ++calls;
     over_by_wall += wall_time > kStall;
     over += own > kStall;
