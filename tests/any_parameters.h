@@ -6,6 +6,7 @@
 #include "server/skeletons/block_vector/block_vector.h"
 #include "server/skeletons/cooperative/cooperative.h"
 #include "server/skeletons/element/element.h"
+#include "server/skeletons/narrow_columns/narrow_columns.h"
 #include "server/skeletons/row_panel/row_panel.h"
 #include "server/skeletons/scalar/scalar.h"
 #include "server/skeletons/skeletons.h"
@@ -45,6 +46,12 @@ inline AnyParameters ParametersOf(const FusionImplementation& kernel) {
             .atomic = p->atomic};
   if (const auto* p = std::any_cast<BlockVectorParameters>(&kernel.parameters))
     return {.threads = p->threads, .vector_width = p->vector_width, .chunks = p->chunks};
+  if (const auto* p = std::any_cast<NarrowColumnsParameters>(&kernel.parameters))
+    return {.threads = p->threads,
+            .vector_width = p->vector_width,
+            .unroll = p->unroll,
+            .blocks_per_multiprocessor = p->blocks_per_multiprocessor,
+            .roles = p->roles};
   if (const auto* p = std::any_cast<CooperativeParameters>(&kernel.parameters))
     return {.threads = p->threads,
             .stages = p->stages,

@@ -1,7 +1,7 @@
 // Sums in f32 of many terms. A chain of k additions in f32 is off by up to 3e-8 k, so accumulators take a few
 // terms and give their sum to a long one (fu_long in library/device/fusion_monoids.h), which costs two
 // registers but next to no time. Other reductions, and sums in f64, have no long ones. Internal to
-// server/codegen.
+// server/lowering.
 #pragma once
 
 #include <string>

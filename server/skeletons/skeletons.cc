@@ -9,6 +9,7 @@
 #include "server/skeletons/block_vector/block_vector.h"
 #include "server/skeletons/cooperative/cooperative.h"
 #include "server/skeletons/element/element.h"
+#include "server/skeletons/narrow_columns/narrow_columns.h"
 #include "server/skeletons/row_panel/row_panel.h"
 #include "server/skeletons/scalar/scalar.h"
 #include "server/skeletons/shared/member_order.h"
@@ -17,9 +18,9 @@
 namespace fusion {
 
 const std::vector<const Skeleton*>& Skeletons() {
-  static const std::vector<const Skeleton*> kSkeletons = {&ElementSkeleton(),     &VectorSkeleton(),
-                                                          &RowPanelSkeleton(),    &CooperativeSkeleton(),
-                                                          &BlockVectorSkeleton(), &ScalarSkeleton()};
+  static const std::vector<const Skeleton*> kSkeletons = {
+      &ElementSkeleton(),     &VectorSkeleton(), &RowPanelSkeleton(),     &CooperativeSkeleton(),
+      &BlockVectorSkeleton(), &ScalarSkeleton(), &NarrowColumnsSkeleton()};
   return kSkeletons;
 }
 

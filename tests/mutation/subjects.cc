@@ -181,6 +181,7 @@ const std::vector<Row>& TableRows() {
       {"element", [](const Implementation& i) { return i.skeleton == &ElementSkeleton(); }},
       {"vector", [](const Implementation& i) { return i.skeleton == &VectorSkeleton(); }},
       {"block_vector", [](const Implementation& i) { return i.skeleton == &BlockVectorSkeleton(); }},
+      {"narrow_columns", [](const Implementation& i) { return i.skeleton == &NarrowColumnsSkeleton(); }},
       {"row_panel block",
        [](const Implementation& i) {
          return IsPlainPanel(i) && ParametersOf(i).threads_per_row == ParametersOf(i).threads;
