@@ -1,4 +1,3 @@
-// Made from profiles/*.textproto by server/target/CMakeLists.txt.
 #include "server/target/profile.h"
 
 #include <google/protobuf/text_format.h>
@@ -7,18 +6,18 @@
 #include <map>
 #include <string>
 
+#include "server/target/embedded_profiles.h"
+
 namespace fusion {
 
 const v1::TargetProfile& ProfileNamed(const std::string& name) {
   static const auto* const profiles = [] {
-    const std::map<std::string, std::string> texts = {
-@PROFILES@    };
     auto* read = new std::map<std::string, v1::TargetProfile>();
-    for (const auto& [each, text] : texts)
-      if (!google::protobuf::TextFormat::ParseFromString(text, &(*read)[each])) std::abort();
+    for (const auto& [file, text] : EmbeddedProfiles())
+      if (!google::protobuf::TextFormat::ParseFromString(text, &(*read)[file])) std::abort();
     return read;
   }();
-  const auto profile = profiles->find(name);
+  const auto profile = profiles->find(name + ".textproto");
   if (profile == profiles->end()) std::abort();
   return profile->second;
 }
