@@ -256,10 +256,6 @@ class NarrowColumnsLowering {
     }
   }
 
-  static bool Contains(const std::vector<ValueId>& values, ValueId value) {
-    return std::find(values.begin(), values.end(), value) != values.end();
-  }
-
   LoweringContext& context_;
   const Graph& graph_;
   const NarrowColumnsParameters& parameters_;

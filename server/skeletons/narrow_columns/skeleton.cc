@@ -28,8 +28,7 @@ bool ReducesColumnsAlone(const FusionShape& shape) {
     for (const auto& map : node.operand_maps)
       if (map.size() == 1 && roles[map[0]] == 0) return false;  // an operand over the rows
     if (!node.is_reduction()) continue;
-    if (node.result_map.size() != 1 || roles[node.result_map[0]] != 1 || node.overload->monoid == v1::ARG_MAX)
-      return false;
+    if (node.result_map.size() != 1 || roles[node.result_map[0]] != 1) return false;
     reduces = true;
   }
   const auto matrix = [&](ValueId id) { return shape.graph.value(id).type.extents.size() == 2; };
@@ -111,16 +110,15 @@ class NarrowColumns final : public SkeletonOf<NarrowColumnsParameters> {
     parameters.roles = shape.roles;
     // Lanes behind the last whole row of a step idle.
     const double used = std::floor(double(block_entries) / columns) * columns / double(block_entries);
-    if (used <= 0) return;
     const double steps = std::ceil(entries / (double(block_entries) * used * unroll));
     traits.blocks =
         static_cast<int64_t>(std::max(1.0, std::min(steps, double(device.multiprocessors()) * resident)));
     traits.compute_efficiency = kLoopComputeEfficiency;
-    traits.access_efficiency = width > 1 ? 1 : 0.7;
+    traits.access_efficiency = width > 1 ? 1 : 0.7;  // assumed
     traits.bytes_in_flight_per_block =
         0.5 * used * double(block_entries) * unroll * matrices * shape.entry_bytes;
     traits.instructions = (shape.instructions + entries * 2.0 * matrices / width) / used;
-    traits.issue_overlap = 1.1 + 0.2 * resident;
+    traits.issue_overlap = IssueOverlap(resident, 1);
     // Each block leaves a part of each result.
     const double parts = double(traits.blocks) * columns * accumulators * 8;
     traits.bytes_read += parts;

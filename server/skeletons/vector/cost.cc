@@ -19,18 +19,18 @@ double OneShotEfficiency(int bytes) {
   return bytes < 8 ? 0.9 : bytes == 8 ? 1.01 : bytes <= 16 ? 1 : bytes <= 32 ? 0.997 : 0.985;
 }
 
-// KernelTraits::issue_overlap: what is issued while others wait comes from the other blocks of the
-// multiprocessor, and from the other steps of the same thread where they are unrolled and no loop follows.
-// Black-Scholes of 2^26 entries on an H100, where instructions take 0.6 of memory's time or more: 596 us with
-// two blocks of one step, 497 with five, 480 with ten, 458 with seven of two steps (docs/decisions/0007).
-double IssueOverlap(double blocks, int steps) { return 1.1 + 0.2 * blocks * steps; }
-
 // Grids that walk over vectors much longer than the L2 cache and store some lose against one tile a block: of
 // 2^26 entries in f32 on an H100 SSCAL 5 %, WAXPBY and MADD 5, Adam 4.5, VADD 3.5; on an H200 3 to 5
 // (docs/decisions/0016).
 constexpr double kPersistentVectorEfficiency = 0.96;
 
 }  // namespace
+
+// The instructions that are issued while others wait come from the other blocks of the
+// multiprocessor, and from the other steps of the same thread where they are unrolled and no loop follows.
+// Black-Scholes of 2^26 entries on an H100, where instructions take 0.6 of memory's time or more: 596 us with
+// two blocks of one step, 497 with five, 480 with ten, 458 with seven of two steps (docs/decisions/0007).
+double IssueOverlap(double blocks, int steps) { return 1.1 + 0.2 * blocks * steps; }
 
 int MostLiveVectors(const FusionShape& shape) {
   std::map<ValueId, size_t> last;

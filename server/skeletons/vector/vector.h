@@ -17,6 +17,10 @@ const Skeleton& VectorSkeleton();
 // always.
 int MostLiveVectors(const FusionShape& shape);
 
+// Returns KernelTraits::issue_overlap of a loop over vectors, of which so many blocks are on a multiprocessor
+// and a thread has so many steps that no loop separates.
+double IssueOverlap(double blocks, int steps);
+
 // Returns one kernel with the parameters given, where blocks_per_multiprocessor is the most wanted and
 // becomes what fits; none when not even one block fits. *out gets what its estimate was made from.
 std::optional<FusionImplementation> MakeVector(const FusionShape& shape, const VectorParameters& given,
