@@ -110,7 +110,7 @@ TEST(DescribedDevice, HasTheLimitsOfItsArchitecture) {
     EXPECT_EQ(device.target(), v1::CUDA);
     EXPECT_EQ(device.arch(), arch);
     EXPECT_THAT(device.name(), HasSubstr("described, not measured"));
-    // What a block may have is what one multiprocessor has, less what the system keeps.
+    // A block may have the shared memory of its multiprocessor, less what the system keeps.
     EXPECT_LE(device.shared_bytes_per_block(), device.shared_bytes_per_multiprocessor());
     EXPECT_GE(device.shared_bytes_per_block(), device.shared_bytes_per_multiprocessor() - 1024);
     EXPECT_GE(device.max_threads_per_multiprocessor(), device.max_threads_per_block());
