@@ -78,6 +78,11 @@ GroupCommit::Waiting* GroupCommit::TakeInto(Group& group, bool* urgent) {
   return group.back().get();
 }
 
+size_t GroupCommit::InLine() const {
+  std::lock_guard lock(mutex_);
+  return urgent_.size() + waiting_.size();
+}
+
 bool GroupCommit::UrgentWaits() {
   std::lock_guard lock(mutex_);
   return !urgent_.empty();

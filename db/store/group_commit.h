@@ -33,6 +33,8 @@ class GroupCommit {
   absl::Status Run(const Change& change, Urgency urgency = Urgency::kBulk);
   // Runs `work` with the connection between two transactions.
   absl::Status RunBetween(const Change& work);
+  // Returns how many changes no transaction has taken yet.
+  size_t InLine() const;
 
  private:
   // The thread that waits for a change is told this.
@@ -70,7 +72,7 @@ class GroupCommit {
   bool UrgentWaits();
 
   Database* database_ = nullptr;  // used by the thread that commits
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::deque<Turn> urgent_;   // guarded by mutex_
   std::deque<Turn> waiting_;  // guarded by mutex_
   bool committing_ = false;   // guarded by mutex_

@@ -166,7 +166,7 @@ absl::Status Dispatcher::RunTasks(const std::string& job, const std::vector<Task
   wait.patience = wait.limited ? std::chrono::ceil<std::chrono::milliseconds>(record.queue_limit)
                                : options_.no_worker_patience;
   wait.asked = clock_.Now();
-  const auto turn = std::clamp(wait.patience, std::chrono::milliseconds(50), std::chrono::milliseconds(1000));
+  const auto turn = std::min(std::max(wait.patience, std::chrono::milliseconds(50)), options_.look_period);
   const std::shared_ptr<void> at_end(nullptr, [&](void*) { WaitsNoLonger(&wait); });
   while (true) {
     FUSION_RETURN_IF_ERROR(TakeEnded(look_at, &wait));

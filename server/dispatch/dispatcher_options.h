@@ -29,6 +29,9 @@ struct DispatcherOptions {
   // Build and Time give up when no connected worker could run their tasks for so long, or as long as the
   // job's own queue_limit says.
   std::chrono::milliseconds no_worker_patience{300000};
+  // A job that waits for tasks looks once in this time, sooner when its limit is shorter, whether a connected
+  // worker can run them.
+  std::chrono::milliseconds look_period{1000};
   // True: the one worker is in this process, and once it has come no job waits for a device that it lacks.
   bool only_worker_is_here = false;
   // True: tasks that earlier processes queued are handed out at once; false: when a job asks for them again.

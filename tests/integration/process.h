@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -138,6 +139,33 @@ class ClientProgram {
  private:
   std::string folder_;
   std::map<std::string, std::string> environment_;
+};
+
+// Returns what stands in `text` after `marker`, up to one of the characters `ends`.
+inline std::string WordAfter(const std::string& text, const std::string& marker, const std::string& ends) {
+  const size_t begin = text.find(marker) + marker.size();
+  return text.substr(begin, text.find_first_of(ends, begin) - begin);
+}
+
+// fusion-server with its data in the folder of a client. It listens when it has been made.
+class ServerProcess : public Process {
+ public:
+  // The default address has a free port.
+  explicit ServerProcess(const ClientProgram& client, const std::string& address = "127.0.0.1:0",
+                         const std::vector<std::string>& more = {})
+      : Process("fusion-server", Arguments(client, address, more), client.environment()) {
+    EXPECT_TRUE(WaitForError("; data in")) << err();
+    address_ = WordAfter(err(), "listening on ", ";");
+  }
+  const std::string& address() const { return address_; }
+
+ private:
+  static std::vector<std::string> Arguments(const ClientProgram& client, const std::string& address,
+                                            std::vector<std::string> more) {
+    more.insert(more.begin(), {"--listen", address, "--data", client.folder() + "/server"});
+    return more;
+  }
+  std::string address_;
 };
 
 }  // namespace fusion::testing

@@ -63,21 +63,15 @@ class TuningServer {
 
  private:
   void Start(const std::string& address) {
-    process_ = std::make_unique<Process>(
-        "fusion-server",
-        std::vector<std::string>{"--listen", address, "--data", client_.folder() + "/server"},
-        client_.environment());
-    ASSERT_TRUE(process_->WaitForError("; data in")) << process_->err();
-    const std::string marker = "listening on ";
-    const size_t begin = process_->err().find(marker) + marker.size();
-    address_ = process_->err().substr(begin, process_->err().find(';', begin) - begin);
+    process_ = std::make_unique<ServerProcess>(client_, address);
+    address_ = process_->address();
   }
   std::unique_ptr<v1::TunerService::Stub> Stub() {
     return v1::TunerService::NewStub(grpc::CreateChannel(address_, grpc::InsecureChannelCredentials()));
   }
 
   const ClientProgram& client_;
-  std::unique_ptr<Process> process_;
+  std::unique_ptr<ServerProcess> process_;
   std::string address_;
 };
 

@@ -25,14 +25,8 @@ class FarmTest : public ::testing::Test {
 
   // Listens on `address`, or a free port, which it notes in address_.
   void StartServer(const std::string& address = "127.0.0.1:0") {
-    server_ = std::make_unique<Process>(
-        "fusion-server",
-        std::vector<std::string>{"--listen", address, "--data", client_.folder() + "/server"},
-        client_.environment());
-    const std::string marker = "listening on ";
-    ASSERT_TRUE(server_->WaitForError("; data in")) << server_->err();
-    const size_t begin = server_->err().find(marker) + marker.size();
-    address_ = server_->err().substr(begin, server_->err().find(';', begin) - begin);
+    server_ = std::make_unique<ServerProcess>(client_, address);
+    address_ = server_->address();
   }
   void StartWorker() {
     worker_ = std::make_unique<Process>(
@@ -50,7 +44,7 @@ class FarmTest : public ::testing::Test {
   ClientProgram client_;
   std::string file_;
   std::string address_;
-  std::unique_ptr<Process> server_;
+  std::unique_ptr<ServerProcess> server_;
   std::unique_ptr<Process> worker_;
 };
 

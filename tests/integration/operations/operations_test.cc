@@ -24,12 +24,6 @@ constexpr char kSource[] =
     "s = axpy(a, x, y);\nr = vadd(s, z);\nreturn r;\n";
 constexpr char kTraceId[] = "4bf92f3577b34da6a3ce929d0e0e4736";
 
-// The word after `marker`.
-std::string WordAfter(const std::string& text, const std::string& marker, const std::string& ends) {
-  const size_t begin = text.find(marker) + marker.size();
-  return text.substr(begin, text.find_first_of(ends, begin) - begin);
-}
-
 // Every line is a comment of the two kinds or a sample, samples follow their TYPE, and histograms are
 // cumulative.
 void CheckExposition(const std::string& text) {
@@ -67,13 +61,10 @@ class OperationsTest : public ::testing::Test {
  protected:
   void SetUp() override { file_ = client_.Write("two_calls.fuse", kSource); }
   void StartServer() {
-    server_ = std::make_unique<Process>(
-        "fusion-server",
-        std::vector<std::string>{"--listen", "127.0.0.1:0", "--data", Data(), "--metrics-listen",
-                                 "127.0.0.1:0", "--log-format", "json"},
-        client_.environment());
-    ASSERT_TRUE(server_->WaitForError("; data in")) << server_->err();
-    address_ = WordAfter(server_->err(), "listening on ", ";");
+    server_ = std::make_unique<ServerProcess>(
+        client_, "127.0.0.1:0",
+        std::vector<std::string>{"--metrics-listen", "127.0.0.1:0", "--log-format", "json"});
+    address_ = server_->address();
     pages_ = WordAfter(server_->err(), "metrics at http://", "/");
   }
   void StartWorker() {
@@ -105,7 +96,8 @@ class OperationsTest : public ::testing::Test {
 
   ClientProgram client_;
   std::string file_, address_, pages_, worker_pages_;
-  std::unique_ptr<Process> server_, worker_;
+  std::unique_ptr<ServerProcess> server_;
+  std::unique_ptr<Process> worker_;
 };
 
 TEST_F(OperationsTest, MetricsLogsAndTheTraceOfAJob) {

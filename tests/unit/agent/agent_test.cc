@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "tests/eventually.h"
 #include "tests/unit/agent/fake_server.h"
 #include "worker/agent/worker_metrics.h"
 #include "worker/build/host_builder.h"
@@ -137,9 +138,7 @@ class AgentTest : public ::testing::Test {
 
   // Whether the metrics come to have the text.
   bool MetricsSay(const std::string& text) {
-    for (int i = 0; i < 2000; ++i, std::this_thread::sleep_for(std::chrono::milliseconds(10)))
-      if (metrics_.registry.Text().find(text) != std::string::npos) return true;
-    return false;
+    return Eventually([&] { return metrics_.registry.Text().find(text) != std::string::npos; });
   }
 
   WorkerMetrics metrics_;

@@ -15,6 +15,7 @@
 
 #include "base/rpc/chunks.h"
 #include "base/rpc/status_conversion.h"
+#include "tests/eventually.h"
 
 namespace fusion {
 namespace {
@@ -58,7 +59,7 @@ class BrokenServer : public v1::OptimizerService::Service {
     if (request->name() == "jobs/none") return grpc::Status(grpc::StatusCode::NOT_FOUND, "no such job");
     if (request->name() == "jobs/silent") {
       watching.set_value();
-      while (!context->IsCancelled()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      EXPECT_TRUE(Eventually([&] { return context->IsCancelled(); }));
       return grpc::Status::CANCELLED;
     }
     int64_t sequence = request->after_sequence();

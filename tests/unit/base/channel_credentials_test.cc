@@ -2,27 +2,33 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <atomic>
 #include <cstdlib>
 #include <thread>
 
 #include "base/sha256.h"
+#include "tests/eventually.h"
 
 namespace fusion {
 namespace {
 
-void Pause() { std::this_thread::sleep_for(std::chrono::milliseconds(50)); }
+std::atomic<int> uses = 0;
 
 // As a thread of gRPC does that tries to reach a server again: looks algorithms up.
 void UseOpenSsl() {
-  for (;;) EXPECT_EQ(Sha256Hex("").substr(0, 8), "e3b0c442");
+  for (;; ++uses) EXPECT_EQ(Sha256Hex("").substr(0, 8), "e3b0c442");
+}
+
+void WaitForUses() {
+  const int before = uses;
+  EXPECT_TRUE(Eventually([&] { return uses > before + 1000; }));
 }
 
 [[noreturn]] void EndWhileOthersUseIt() {
-  std::atexit(Pause);  // runs after OpenSSL's own, were there one
+  std::atexit(WaitForUses);  // runs after OpenSSL's own, were there one
   KeepOpenSslToTheEnd();
   for (int i = 0; i < 4; ++i) std::thread(UseOpenSsl).detach();
-  Pause();
+  WaitForUses();
   std::exit(0);
 }
 

@@ -17,6 +17,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/sandbox/child_process.h"
 #include "base/sha256.h"
+#include "tests/eventually.h"
+#include "tests/processes.h"
 
 namespace fusion {
 namespace {
@@ -119,7 +121,7 @@ TEST_F(HostBuilderTest, ADeadlineEndsTheCompiler) {
 TEST_F(HostBuilderTest, AStoppedBuildEnds) {
   std::stop_source stop;
   std::thread stopper([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    EXPECT_TRUE(Eventually([] { return !ChildrenOf().empty(); }));
     stop.request_stop();
   });
   EXPECT_EQ(builder_->Build(HostTask(kEndlessSource), stop.get_token()).result.outcome(), v1::TIMEOUT);
@@ -242,22 +244,14 @@ TEST(ChildProcessTest, KillEndsDescendantsToo) {
   ASSERT_TRUE(child.ok()) << child.status();
   char text[32] = {};
   ASSERT_GT(read((*child)->output(), text, sizeof text - 1), 0);
-  const std::string descendant = absl::StrCat("/proc/", std::atoi(text), "/stat");
-  ASSERT_EQ(access(descendant.c_str(), F_OK), 0);
+  const pid_t descendant = std::atoi(text);
+  ASSERT_FALSE(HasEnded(descendant));
   (*child)->Kill();
   std::optional<ExitStatus> status =
       (*child)->Wait(std::chrono::steady_clock::now() + std::chrono::seconds(20));
   ASSERT_TRUE(status.has_value());
   EXPECT_EQ(status->signal, SIGKILL);
-  // The orphan is dead; whoever inherits it may need a moment to reap it.
-  bool dead = false;
-  for (int i = 0; i < 1000 && !dead; ++i) {
-    std::ifstream file(descendant);
-    std::string pid, name, state;
-    dead = !(file >> pid >> name >> state) || state == "Z";
-    if (!dead) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  EXPECT_TRUE(dead);
+  EXPECT_TRUE(Eventually([&] { return HasEnded(descendant); }));
 }
 
 TEST(ChildProcessTest, SaysHowAProcessEnded) {

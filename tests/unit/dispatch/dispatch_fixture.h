@@ -12,11 +12,11 @@
 #include <future>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "db/store/store.h"
 #include "server/dispatch/dispatcher.h"
+#include "tests/eventually.h"
 
 namespace fusion {
 
@@ -109,6 +109,7 @@ class DispatchTest : public ::testing::Test {
     ASSERT_NE(mkdtemp(pattern.data()), nullptr);
     folder_ = pattern;
     options_.expiry_period = std::chrono::milliseconds(2);
+    options_.look_period = std::chrono::milliseconds(5);
     StartServer();
   }
   void TearDown() override {
@@ -186,6 +187,10 @@ class DispatchTest : public ::testing::Test {
       for (const v1::Assignment& assignment : response.assignments())
         *request.add_tasks() = report_of(assignment);
     }
+  }
+
+  void AwaitLiveTasks(size_t count) {
+    EXPECT_TRUE(Eventually([&] { return store_->LiveTasks()->size() >= count; }));
   }
 
   using BuildFuture = std::future<absl::StatusOr<std::vector<BuildOutcome>>>;

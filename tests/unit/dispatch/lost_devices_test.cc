@@ -72,7 +72,7 @@ TEST_F(LostDevicesTest, ADeviceThatHasComeBackIsNotTheJobsAgain) {
 // The link was cut between two calls: no lease ends.
 TEST_F(LostDevicesTest, AJobWhoseDeviceFellSilentBeforeItTookTheTaskGoesOnAsSoon) {
   std::future<absl::Status> timed = StartTiming();
-  while (store_->LiveTasks()->empty()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  AwaitLiveTasks(1);
   clock_.Advance(std::chrono::seconds(16));
   Call(Request("second", {}, {CudaDevice("GPU-2")}));
   ASSERT_TRUE(Ends(timed));
@@ -85,9 +85,7 @@ TEST_F(LostDevicesTest, ADrainingWorkerFinishesWhatItHasAndTheRestGoesElsewhere)
   std::future<absl::Status> timed = StartTiming();
   std::vector<v1::Assignment> work = Take(Request("first", {}, {CudaDevice("GPU-1")}), 1);
   ASSERT_TRUE(dispatcher_->Drain("first").ok());
-  // Longer than the second after which the job's thread looks again.
-  EXPECT_EQ(timed.wait_for(std::chrono::milliseconds(1500)), std::future_status::timeout)
-      << "it is being timed";
+  EXPECT_EQ(timed.wait_for(20 * options_.look_period), std::future_status::timeout) << "it is being timed";
   Call(Request("first", {Timed(work[0], 1)}, {CudaDevice("GPU-1")}));
   EXPECT_TRUE(timed.get().ok());
 
@@ -106,7 +104,7 @@ TEST_F(LostDevicesTest, ADeviceThatStaysTakenOutIsLost) {
   out.add_problems()->set_device_uuid("GPU-1");
   Call(out);
   std::future<absl::Status> timed = StartTiming();
-  EXPECT_EQ(timed.wait_for(std::chrono::milliseconds(1500)), std::future_status::timeout)
+  EXPECT_EQ(timed.wait_for(20 * options_.look_period), std::future_status::timeout)
       << "it may be sound in a moment";
   out.mutable_problems(0)->set_seconds(31);
   Call(out);

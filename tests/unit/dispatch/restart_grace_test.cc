@@ -5,7 +5,6 @@
 #include <chrono>
 #include <future>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "tests/unit/dispatch/dispatch_fixture.h"
@@ -27,9 +26,6 @@ class RestartGraceTest : public DispatchTest {
     JobRecord record;
     record.queue_limit = limit;
     return store_->CreateJob(record, clock_.Now())->job.id;
-  }
-  void AwaitLiveTasks(size_t count) {
-    while (store_->LiveTasks()->size() < count) std::this_thread::sleep_for(milliseconds(1));
   }
   using Device = absl::StatusOr<v1::DeviceDescription>;
   Device Choose(const std::string& job, milliseconds patience) {

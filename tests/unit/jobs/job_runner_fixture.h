@@ -11,7 +11,6 @@
 #include <mutex>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -21,6 +20,7 @@
 #include "server/dispatch/dispatcher.h"
 #include "server/jobs/job_runner.h"
 #include "server/upkeep/data_directory.h"
+#include "tests/eventually.h"
 #include "tests/unit/jobs/barrier.h"
 
 namespace fusion {
@@ -100,22 +100,22 @@ class JobRunnerTest : public ::testing::Test {
   }
   // Waits until the job has ended.
   JobRecord Ended(const std::string& job) {
-    for (int i = 0; i < 6000; ++i) {
-      absl::StatusOr<JobRecord> record = store_->GetJob(job);
-      EXPECT_TRUE(record.ok()) << record.status();
-      if (!record.ok() || IsTerminal(record->state)) return record.value_or(JobRecord());
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    ADD_FAILURE() << job << " does not end";
-    return JobRecord();
+    absl::StatusOr<JobRecord> record;
+    EXPECT_TRUE(Eventually([&] {
+      record = store_->GetJob(job);
+      return !record.ok() || IsTerminal(record->state);
+    })) << job
+        << " does not end";
+    EXPECT_TRUE(record.ok()) << record.status();
+    return record.value_or(JobRecord());
   }
   // A thread of the runner takes note of the end of a job after the end is stored.
   absl::StatusOr<JobRecord> SubmitWhenThereIsRoom(const std::string& user = "") {
-    absl::StatusOr<JobRecord> job = Submit(user);
-    for (int i = 0; i < 1000 && absl::IsResourceExhausted(job.status()); ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    absl::StatusOr<JobRecord> job;
+    EXPECT_TRUE(Eventually([&] {
       job = Submit(user);
-    }
+      return !absl::IsResourceExhausted(job.status());
+    }));
     return job;
   }
 

@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/rpc/status_conversion.h"
+#include "tests/eventually.h"
 #include "tests/unit/jobs/job_runner_fixture.h"
 
 namespace fusion {
@@ -34,6 +35,7 @@ TEST_F(JobRunnerTest, JobsThatWaitForADeviceLeaveTheirPlaces) {
       context.waits_for_device(true);
       ++waiting;
       EXPECT_TRUE(device.Wait());
+      --waiting;
       context.waits_for_device(false);
     }
     most_running = std::max(most_running.load(), ++running);
@@ -50,13 +52,12 @@ TEST_F(JobRunnerTest, JobsThatWaitForADeviceLeaveTheirPlaces) {
   const absl::StatusOr<JobRecord> other = Submit("", 0, "other");
   ASSERT_TRUE(other.ok()) << other.status();
   EXPECT_EQ(Ended(other->id).state, JobState::kSucceeded);
-  for (int i = 0; i < 6000 && waiting < 5; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  EXPECT_EQ(waiting, 5);
+  EXPECT_TRUE(Eventually([&] { return waiting == 5; }));
 
   const absl::StatusOr<JobRecord> long_one = Submit("", 0, "long");
   ASSERT_TRUE(place_taken.Wait());
   device.Open();
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_TRUE(Eventually([&] { return waiting == 0; })) << "they come back, to no place";
   for (const std::string& job : patient) EXPECT_EQ(store_->GetJob(job)->state, JobState::kRunning);
   barrier_.Open();
   for (const std::string& job : patient) EXPECT_EQ(Ended(job).state, JobState::kSucceeded);
@@ -86,11 +87,15 @@ TEST_F(JobRunnerTest, AUserWithManyJobsKeepsNobodyFromAPlace) {
   EXPECT_EQ(steps_.Begun(3)[2], "b1") << "none of ada's has ended";
   steps_.LetGo("b1");
   EXPECT_EQ(Ended(other->id).state, JobState::kSucceeded);
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  EXPECT_THAT(steps_.Begun(3), SizeIs(3)) << "the place is kept for whoever comes next";
-  steps_.LetGo("a2");
+  const absl::StatusOr<JobRecord> next = Submit("cat", 0, "c1");
+  ASSERT_TRUE(next.ok()) << next.status();
   ASSERT_THAT(steps_.Begun(4), SizeIs(4));
-  EXPECT_EQ(steps_.Begun(4)[3], "a3");
+  EXPECT_EQ(steps_.Begun(4)[3], "c1") << "the place is kept for whoever comes next";
+  steps_.LetGo("c1");
+  EXPECT_EQ(Ended(next->id).state, JobState::kSucceeded);
+  steps_.LetGo("a2");
+  ASSERT_THAT(steps_.Begun(5), SizeIs(5));
+  EXPECT_EQ(steps_.Begun(5)[4], "a3");
 }
 
 TEST_F(JobRunnerTest, ThePlaceThatIsKeptGoesFromOneIdleUserToTheNext) {
@@ -108,18 +113,16 @@ TEST_F(JobRunnerTest, ThePlaceThatIsKeptGoesFromOneIdleUserToTheNext) {
   const absl::StatusOr<JobRecord> last_of_ben = Submit("ben", 0, "b2");
   ASSERT_TRUE(last_of_ben.ok()) << last_of_ben.status();
   ASSERT_TRUE(Submit("cat", 0, "c1").ok());
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  EXPECT_THAT(steps_.Begun(2), SizeIs(2)) << "one place is kept, not one for each";
   steps_.LetGo("b1");
-  ASSERT_THAT(steps_.Begun(3), ElementsAre("a1", "b1", "c1"));
+  ASSERT_THAT(steps_.Begun(3), ElementsAre("a1", "b1", "c1")) << "one place is kept, not one for each";
   steps_.LetGo("c1");
   ASSERT_THAT(steps_.Begun(4), ElementsAre("a1", "b1", "c1", "b2"));
   steps_.LetGo("b2");
   EXPECT_EQ(Ended(last_of_ben->id).state, JobState::kSucceeded);
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  EXPECT_THAT(steps_.Begun(4), SizeIs(4)) << "ada has one running";
+  ASSERT_TRUE(Submit("dan", 0, "d1").ok());
+  ASSERT_THAT(steps_.Begun(5), ElementsAre("a1", "b1", "c1", "b2", "d1")) << "ada has one running";
   steps_.LetGo("a1");
-  EXPECT_THAT(steps_.Begun(5), ElementsAre("a1", "b1", "c1", "b2", "a2"));
+  EXPECT_THAT(steps_.Begun(6), ElementsAre("a1", "b1", "c1", "b2", "d1", "a2"));
 }
 
 // A job, "patient", waits for a device, and comes back; all others run until they are let go, as it does
@@ -134,6 +137,7 @@ class PatientJobTest : public JobRunnerTest {
         context.waits_for_device(true);
         waits_.Open();
         EXPECT_TRUE(device_.Wait());
+        returns_.Open();
         context.waits_for_device(false);
         if (context.cancellation.cancelled()) {
           cancelled_.Open();
@@ -152,13 +156,13 @@ class PatientJobTest : public JobRunnerTest {
     ASSERT_TRUE(Submit("ada", 0, "a1").ok());
     ASSERT_THAT(steps_.Begun(1), ElementsAre("a1"));
     device_.Open();
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // it is behind the wait, and has no place
+    ASSERT_TRUE(returns_.Wait());  // to no place
   }
   void TearDown() override {
     device_.Open();
     JobRunnerTest::TearDown();
   }
-  Barrier waits_, device_, cancelled_;
+  Barrier waits_, device_, returns_, cancelled_;
   std::string patient_;
 };
 
@@ -241,7 +245,7 @@ TEST_F(JobRunnerTest, StoppingEndsTheWaitForAPlace) {
       context.waits_for_device(false);
     } else {
       began.Open();
-      while (!context.cancellation.cancelled()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      EXPECT_TRUE(Eventually([&] { return context.cancellation.cancelled(); }));
     }
     return absl::CancelledError("stopped");
   };
@@ -420,22 +424,16 @@ TEST_F(JobRunnerTest, WhatAJobHasUsedOfItsTimeLimitIsKeptWhileItRunsAndWhenTheSe
   const absl::StatusOr<JobRecord> limited = Submit("", 3600), unlimited = Submit();
   ASSERT_TRUE(limited.ok() && unlimited.ok());
   std::chrono::microseconds used{0};
-  for (int i = 0; i < 1000 && used.count() == 0; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_TRUE(Eventually([&] {
     used = store_->TimeUsed(limited->id).value();
-  }
-  EXPECT_GT(used.count(), 0);
+    return used.count() > 0;
+  }));
   EXPECT_EQ(store_->TimeUsed(unlimited->id)->count(), 0);
   std::thread stop([this] { runner_->Stop(); });
   // The job ends only then: one that has ended before has no time that could be kept.
-  bool more = false;
-  for (int i = 0; i < 2000 && !more; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    more = store_->TimeUsed(limited->id).value() > used;
-  }
+  EXPECT_TRUE(Eventually([&] { return store_->TimeUsed(limited->id).value() > used; }));
   barrier_.Open();
   stop.join();
-  EXPECT_TRUE(more);
 }
 
 TEST_F(JobRunnerTest, ACancelledJobThatWaitedTakesNoRoomAndItsTimeLimitEndsNothing) {

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/eventually.h"
 #include "tests/fault/long_form.h"
 #include "tests/unit/measure/time_task_fixture.h"
 #include "worker/measure/runner_pool.h"
@@ -296,8 +297,7 @@ TEST_P(CrashingCandidateTest, EachHasItsOutcomeAndTheNextOneIsMeasured) {
     task_.mutable_method()->set_relative_half_width(0.005);
   }
   RunnerPool pool(LaneOf(device_.uuid()));
-  for (int i = 0; i < 3000 && pool.ready() == 0; ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  ASSERT_TRUE(Eventually([&] { return pool.ready() > 0; }));
   runner_.TakeSparesFrom([&] { return pool.Take(); });
   // A short kernel, whose time is a few steps of a GPU's timer, and one that takes longer. The longer one
   // changes the sign an even number of times, and a compiler cannot know that it does no more.

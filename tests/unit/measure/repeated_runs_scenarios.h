@@ -38,11 +38,11 @@ class RepeatedRunsTest : public ::testing::TestWithParam<RepeatedRunsTarget> {
     build.set_arch(GetParam().arch(*backend_));
     build.set_source(GetParam().target == v1::HOST ? R"(
 #include <chrono>
-#include <thread>
 extern "C" void follow(long long, void* const* a) {
   double* x = *(double**)a[0];
   x[0] = 2 * x[0] + (double)*(long long*)a[1];
-  std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const auto start = std::chrono::steady_clock::now();
+  while (std::chrono::steady_clock::now() - start < std::chrono::milliseconds(1)) {}
 })"
                                                    : R"(
 extern "C" __global__ void follow(double* x, long long factor) {

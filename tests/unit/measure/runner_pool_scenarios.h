@@ -5,13 +5,13 @@
 #include <signal.h>
 
 #include <atomic>
-#include <filesystem>
-#include <fstream>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <set>
 
+#include "tests/eventually.h"
+#include "tests/processes.h"
 #include "tests/unit/measure/time_task_fixture.h"
 #include "worker/measure/runner_pool.h"
 
@@ -24,6 +24,7 @@ class RunnerPoolTest : public TimeTaskTest {
     options.device_uuid = device_.uuid();
     options.spares = spares;
     options.with_device = [this](std::stop_token, const std::function<void()>& use) {
+      ++asked_;
       const std::lock_guard device(device_mutex_);
       use();
     };
@@ -32,49 +33,32 @@ class RunnerPoolTest : public TimeTaskTest {
     options.changed = [this](int ready) { told_ = ready; };
     return options;
   }
-  static bool Wait(const std::function<bool()>& happened) {
-    for (int i = 0; i < 3000 && !happened(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    return happened();
-  }
-  // Processes that this one, or another, has started.
-  static std::set<pid_t> Children(const std::string& process = "self") {
-    std::set<pid_t> children;
-    std::error_code ended;
-    for (const auto& thread : std::filesystem::directory_iterator("/proc/" + process + "/task", ended)) {
-      std::ifstream file(thread.path() / "children");
-      for (pid_t child = 0; file >> child;) children.insert(child);
-    }
-    return children;
-  }
   // Kills it and what it has started; returns when all have ended.
   static void KillAndWait(pid_t process) {
-    const std::set<pid_t> children = Children(std::to_string(process));
+    const std::set<pid_t> children = ChildrenOf(std::to_string(process));
     kill(process, SIGKILL);
     for (pid_t child : children) KillAndWait(child);
-    EXPECT_TRUE(Wait([&] {
-      std::ifstream file("/proc/" + std::to_string(process) + "/stat");
-      std::string number, name, state;
-      return !(file >> number >> name >> state) || state == "Z" || state == "X";
-    }));
+    EXPECT_TRUE(Eventually([&] { return HasEnded(process); }));
   }
 
   std::mutex device_mutex_;
+  std::atomic<int> asked_ = 0;  // how often the pool has asked for the device
   std::atomic<int> told_ = -1;
 };
 
 TEST_P(RunnerPoolTest, SparesAreMadeBeforeTheyAreNeededAndAgainWhenTaken) {
   RunnerPool pool(Options(2));
-  ASSERT_TRUE(Wait([&] { return pool.ready() == 2; }));
-  EXPECT_TRUE(Wait([&] { return told_ == 2; }));
+  ASSERT_TRUE(Eventually([&] { return pool.ready() == 2; }));
+  EXPECT_TRUE(Eventually([&] { return told_ == 2; }));
   const std::unique_ptr<RunnerProcess> spare = pool.Take();
   ASSERT_NE(spare, nullptr);
   EXPECT_TRUE(spare->running());
-  EXPECT_TRUE(Wait([&] { return pool.ready() == 2; }));
+  EXPECT_TRUE(Eventually([&] { return pool.ready() == 2; }));
 }
 
 TEST_P(RunnerPoolTest, ACrashedRunnerIsReplacedByTheSpare) {
   RunnerPool pool(Options(1));
-  ASSERT_TRUE(Wait([&] { return pool.ready() == 1; }));
+  ASSERT_TRUE(Eventually([&] { return pool.ready() == 1; }));
   int taken = 0;
   runner_.TakeSparesFrom([&] {
     std::unique_ptr<RunnerProcess> spare = pool.Take();
@@ -103,44 +87,46 @@ TEST_P(RunnerPoolTest, ACrashedRunnerIsReplacedByTheSpare) {
 
 TEST_P(RunnerPoolTest, ASpareThatHasDiedIsNotHandedOut) {
   RunnerPool pool(Options(1));
-  ASSERT_TRUE(Wait([&] { return pool.ready() == 1; }));
+  ASSERT_TRUE(Eventually([&] { return pool.ready() == 1; }));
   std::unique_ptr<RunnerProcess> spare = pool.Take();
   ASSERT_NE(spare, nullptr);
-  ASSERT_TRUE(Wait([&] { return pool.ready() == 1; }));
+  ASSERT_TRUE(Eventually([&] { return pool.ready() == 1; }));
   {
     const std::lock_guard device(device_mutex_);  // while it is held, no other gets ready
-    for (pid_t child : Children())
+    for (pid_t child : ChildrenOf())
       if (child != spare->pid()) KillAndWait(child);
     EXPECT_EQ(pool.Take(), nullptr);
   }
-  EXPECT_TRUE(Wait([&] { return pool.ready() == 1; }));
+  EXPECT_TRUE(Eventually([&] { return pool.ready() == 1; }));
   EXPECT_TRUE(spare->Open(device_.uuid(), /*beside_timings=*/false).ok());
 }
 
 TEST_P(RunnerPoolTest, NothingIsDoneOnTheDeviceWhileAnotherHasIt) {
   std::unique_lock device(device_mutex_);
   RunnerPool pool(Options(1));
-  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  ASSERT_TRUE(Eventually([&] { return asked_ > 0; }));
   EXPECT_EQ(pool.ready(), 0);
   EXPECT_EQ(pool.Take(), nullptr);
   device.unlock();
-  EXPECT_TRUE(Wait([&] { return pool.ready() == 1; }));
+  EXPECT_TRUE(Eventually([&] { return pool.ready() == 1; }));
 }
 
 TEST_P(RunnerPoolTest, EndingThePoolEndsItsRunners) {
-  const std::set<pid_t> before = Children();
+  const std::set<pid_t> before = ChildrenOf();
   auto pool = std::make_unique<RunnerPool>(Options(2));
-  ASSERT_TRUE(Wait([&] { return pool->ready() >= 1; }));
-  EXPECT_GT(Children().size(), before.size());
+  ASSERT_TRUE(Eventually([&] { return pool->ready() >= 1; }));
+  EXPECT_GT(ChildrenOf().size(), before.size());
   pool.reset();  // one may be in the making
-  EXPECT_EQ(Children(), before);
+  EXPECT_EQ(ChildrenOf(), before);
 }
 
 TEST_P(RunnerPoolTest, APoolThatCannotStartRunnersDoesNoHarm) {
   RunnerPoolOptions options = Options(1);
   options.program = "/no/such/runner";
   RunnerPool pool(options);
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  if (!options.beside_timings) {
+    ASSERT_TRUE(Eventually([&] { return asked_ > 0; }));
+  }
   EXPECT_EQ(pool.Take(), nullptr);
 }
 

@@ -3,7 +3,9 @@
 #pragma once
 
 #include "base/sha256.h"
+#include "tests/eventually.h"
 #include "tests/unit/measure/time_task_fixture.h"
+#include "worker/measure/activity.h"
 
 namespace fusion {
 
@@ -232,12 +234,25 @@ TEST_P(TimeTaskTest, DataTooLargeForTheDeviceAreRefused) {
   EXPECT_EQ(result->programs(0).outcome(), v1::EXCEEDS_DEVICE);
 }
 
+// Returns true when a runner of this process says that it runs the program of this number.
+inline bool ARunnerRuns(int32_t program) {
+  std::error_code closed;
+  for (const auto& file : std::filesystem::directory_iterator("/proc/self/fd")) {
+    if (!absl::StrContains(std::filesystem::read_symlink(file, closed).string(), "fusion-activity")) continue;
+    const auto page = ActivityPage::Open(dup(std::stoi(file.path().filename())));
+    if (!page.ok()) continue;
+    const ActivityState state = (*page)->Get();
+    if (state.activity == Activity::kRun && state.program == program) return true;
+  }
+  return false;
+}
+
 TEST_P(TimeTaskTest, AStopEndsARunningProgram) {
   AddProgram("endless", "while (*(volatile float*)&x[i] < 100) {}");
   task_.mutable_method()->set_run_deadline_seconds(1000);
   std::stop_source stop;
   std::jthread stopper([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    EXPECT_TRUE(Eventually([] { return ARunnerRuns(0); }));
     stop.request_stop();
   });
   TimeTaskOptions options;

@@ -1,16 +1,11 @@
 // TimeTasks on the host.
 #include <gmock/gmock.h>
 #include <signal.h>
-#include <unistd.h>
 
-#include <chrono>
-#include <filesystem>
-#include <fstream>
-#include <map>
 #include <string>
-#include <thread>
 
 #include "absl/strings/numbers.h"
+#include "tests/processes.h"
 #include "tests/unit/measure/time_task_scenarios.h"
 
 namespace fusion {
@@ -87,21 +82,6 @@ v1::BuildTask EmptyKernel() {
   return task;
 }
 
-// Those that this process has started, and how each is ("S", "Z").
-std::map<pid_t, std::string> StatesOfChildren() {
-  std::map<pid_t, std::string> children;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
-    pid_t process = 0, parent = 0;
-    if (!absl::SimpleAtoi(entry.path().filename().string(), &process)) continue;
-    std::ifstream file(entry.path() / "stat");
-    std::string text, state;
-    std::getline(file, text, ')');
-    if (file >> state >> parent && parent == getpid()) children[process] = state;
-  }
-  return children;
-}
-
 }  // namespace
 
 TEST(IsolatedBuilderTest, WithoutARunnerThatLivesThereIsNoOutcome) {
@@ -115,17 +95,16 @@ TEST(IsolatedBuilderTest, WithoutARunnerThatLivesThereIsNoOutcome) {
 }
 
 TEST(IsolatedBuilderTest, ARunnerThatWasKilledWhileItWaitedIsReplaced) {
-  const std::map<pid_t, std::string> others = StatesOfChildren();
+  const std::set<pid_t> others = ChildrenOf();
   absl::StatusOr<std::unique_ptr<Builder>> builder = IsolatedBuilder::Create(v1::CUDA);
   if (!builder.ok()) GTEST_SKIP() << "SKIP: " << builder.status().message();
   ASSERT_EQ((*builder)->Build(EmptyKernel()).result.outcome(), v1::OK);
   int killed = 0;
-  for (const auto& [process, state] : StatesOfChildren()) {
+  for (const pid_t process : ChildrenOf()) {
     if (others.contains(process)) continue;
     ++killed;
     kill(process, SIGKILL);
-    for (int i = 0; i < 2000 && StatesOfChildren()[process] != "Z"; ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    EXPECT_TRUE(Eventually([&] { return HasEnded(process); }));
   }
   EXPECT_EQ(killed, 1);
   const BuildOutput output = (*builder)->Build(EmptyKernel());

@@ -88,7 +88,8 @@ TEST_F(MessagePipeTest, AMessageThatComesByteByByteCanBeGivenUp) {
   std::thread writer([&] {
     EXPECT_EQ(write(ends_[1], "\0\0\0\x10", 4), 4);
     // Never a pause of the 20 ms after which the reader looks at the time.
-    while (!stop && write(ends_[1], "x", 1) == 1) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    while (!stop && write(ends_[1], "x", 1) == 1) {
+    }
   });
   v1::RunnerBinary read;
   const auto start = std::chrono::steady_clock::now();

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <malloc.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,7 +10,6 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
-#include <fstream>
 #include <future>
 #include <string>
 #include <thread>
@@ -19,6 +17,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "tests/eventually.h"
+#include "tests/processes.h"
 
 namespace fusion {
 namespace {
@@ -65,16 +65,35 @@ TEST(SpawnTest, AMissingProgramIsAnErrorThatNamesIt) {
 }
 
 TEST(SpawnTest, OutlivesTheThreadThatAskedForIt) {
+  int to_child[2], from_child[2];
+  ASSERT_EQ(pipe2(to_child, O_CLOEXEC), 0);
+  ASSERT_EQ(pipe2(from_child, O_CLOEXEC), 0);
   SpawnRequest request;
-  request.command = {"/bin/sleep", "1000"};
+  request.command = {"/bin/cat"};
   request.environment = {"PATH=/bin"};
+  request.input = to_child[0];
+  request.output = from_child[1];
   absl::StatusOr<pid_t> child = absl::InternalError("");
-  std::thread([&] { child = Spawn(request); }).join();
+  pid_t thread_id = 0;
+  std::thread([&] {
+    thread_id = gettid();
+    child = Spawn(request);
+  }).join();
+  close(to_child[0]);
+  close(from_child[1]);
   ASSERT_TRUE(child.ok()) << child.status();
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  EXPECT_EQ(waitpid(*child, nullptr, WNOHANG), 0) << "it ended with the thread";
-  kill(*child, SIGKILL);
-  EXPECT_EQ(waitpid(*child, nullptr, 0), *child);
+  // Whoever ends with the thread has been sent its signal by then.
+  ASSERT_TRUE(
+      Eventually([&] { return !std::filesystem::exists("/proc/self/task/" + std::to_string(thread_id)); }));
+  char answer = 0;
+  EXPECT_EQ(write(to_child[1], "x", 1), 1);
+  EXPECT_EQ(read(from_child[0], &answer, 1), 1) << "it ended with the thread";
+  EXPECT_EQ(answer, 'x');
+  close(to_child[1]);
+  close(from_child[0]);
+  int status = -1;
+  EXPECT_EQ(waitpid(*child, &status, 0), *child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(SpawnTest, LeadsASessionAndAGroup) {
@@ -91,30 +110,6 @@ TEST(SpawnTest, LeadsASessionAndAGroup) {
     // In bubblewrap both are those of a process outside, which have no number there.
     EXPECT_EQ(output.substr(0, space) + "\n", output.substr(space + 1));
     EXPECT_NE(output, absl::StrCat(getpgrp(), " ", getsid(0), "\n"));
-  }
-}
-
-TEST(SpawnTest, NothingOutlivesItsGroupHoweverSoonItIsKilled) {
-  for (int trial = 0; trial < 300; ++trial) {
-    int ends[2];
-    ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
-    SpawnRequest request;
-    request.command = {"/bin/sleep", "1000"};
-    request.environment = {"PATH=/bin"};
-    request.output = ends[1];
-    request.policy.emplace().kind = SandboxKind::kHostCode;
-    const absl::StatusOr<pid_t> child = Spawn(request);
-    close(ends[1]);
-    ASSERT_TRUE(child.ok()) << child.status();
-    const auto delay = std::chrono::microseconds(trial * 40);  // to 12 ms, in which bubblewrap is ready
-    std::this_thread::sleep_for(delay);
-    kill(-*child, SIGKILL);
-    EXPECT_EQ(waitpid(*child, nullptr, 0), *child);
-    // All that had the pipe have ended.
-    pollfd waiting{ends[0], POLLIN, 0};
-    const int ended = poll(&waiting, 1, 20'000);
-    close(ends[0]);
-    ASSERT_EQ(ended, 1) << "something lives on after a kill behind " << delay.count() << " us";
   }
 }
 
@@ -194,10 +189,7 @@ TEST(SpawnTest, ChildrenNeedNoLockOfThisProcess) {
       continue;
     }
     late = true;
-    for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
-      std::ifstream children(thread.path() / "children");
-      for (pid_t child; children >> child;) kill(child, SIGKILL);
-    }
+    for (pid_t child : ChildrenOf()) kill(child, SIGKILL);
   }
   stop = true;
   for (std::thread& thread : allocating) thread.join();

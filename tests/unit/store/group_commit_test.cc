@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "tests/eventually.h"
 
 namespace fusion {
 namespace {
@@ -64,8 +65,7 @@ class GroupCommitTest : public ::testing::Test {
     std::vector<std::thread> threads;
     for (size_t i = 0; i < changes.size(); ++i)
       threads.emplace_back([&, i] { statuses[i] = writes_.Run(changes[i]); });
-    // All are in line, or will be while the first goes on; either way the outcome is the same.
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    EXPECT_TRUE(Eventually([&] { return writes_.InLine() == changes.size(); }));
     go = true;
     go.notify_all();
     first.join();
@@ -123,7 +123,7 @@ TEST_F(GroupCommitTest, AChangeThatUndoesTheWholeTransactionTakesNoOthersAlong) 
 
 TEST_F(GroupCommitTest, AnUrgentChangeWaitsForOneOtherAndEndsTheTransaction) {
   // A transaction with many changes; while its second one is made, an urgent one comes.
-  std::latch second(1), urgent_in_line(1);
+  std::latch second(1);
   std::vector<int> order;  // written by whoever commits
   std::thread urgent;
   std::vector<GroupCommit::Change> changes;
@@ -132,8 +132,7 @@ TEST_F(GroupCommitTest, AnUrgentChangeWaitsForOneOtherAndEndsTheTransaction) {
       order.push_back(i);
       if (order.size() == 2) {
         second.count_down();
-        urgent_in_line.wait();
-        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        EXPECT_TRUE(Eventually([&] { return writes_.InLine() == changes.size() - 2 + 1; }));
       }
       if (order.size() > 3) {
         // A later transaction: the urgent change has been committed, whether or not its thread has been
@@ -144,7 +143,6 @@ TEST_F(GroupCommitTest, AnUrgentChangeWaitsForOneOtherAndEndsTheTransaction) {
     });
   urgent = std::thread([&] {
     second.wait();
-    urgent_in_line.count_down();
     EXPECT_TRUE(writes_
                     .Run(
                         [&](Database& database) {

@@ -156,7 +156,8 @@ TEST_P(BudgetOfRunsTest, ExcessIsAtMostTheShareAndOneRun) {
   ASSERT_TRUE(WaitForBest(section, 10));
   double time = 0, excess = 0, overshoot = 0;
   int explored = 0;
-  for (int run = 0; run < 30'000; ++run) {
+  // However long its proposals take to come.
+  for (int run = 0; run < 30'000 || (share > 0 && explored <= 10); ++run) {
     const bool proposal = fusion_tuner_next(section)->integer != 10;
     const double value = proposal ? kBest * factors(random) : kBest;
     ASSERT_EQ(fusion_tuner_report(section, value), FUSION_TUNER_OK);
@@ -167,12 +168,8 @@ TEST_P(BudgetOfRunsTest, ExcessIsAtMostTheShareAndOneRun) {
       overshoot = std::max(overshoot, value - kBest);
     }
     ASSERT_LE(excess, share * time + overshoot) << "run " << run;
-    // Proposals come in real time.
-    if (run % 100 == 0) std::this_thread::sleep_for(std::chrono::microseconds(300));
   }
-  if (share > 0) {
-    EXPECT_GT(explored, 10);
-  } else {
+  if (share == 0) {
     EXPECT_EQ(explored, 0);
   }
 }
@@ -190,7 +187,6 @@ TEST_F(TunerTest, AProgramMaySetItsOwnShare) {
     Create(share);
     fusion_tuner_section* section = TileSection();
     ASSERT_TRUE(WaitForBest(section, 10));
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
     int explored = 0;
     for (int run = 0; run < 40; ++run) {
       explored += fusion_tuner_next(section)->integer == 20;

@@ -1,8 +1,7 @@
 // A registry of tunings, and what it says of one.
 #pragma once
 
-#include <thread>
-
+#include "tests/eventually.h"
 #include "tests/unit/tuning_service/tuning_fixture.h"
 
 namespace fusion {
@@ -16,14 +15,13 @@ class TuningRegistryTest : public TuningTest {
   }
   // Until the search has seen so many runs of proposals; what it chose then is stored.
   void ExpectSearched(const std::string& name, uint64_t runs) {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    for (;;) {
-      const absl::StatusOr<v1::TuningDetails> details = registry_->Details(name);
-      ASSERT_TRUE(details.ok()) << details.status();
-      if (!details->convergence().empty() && details->convergence().rbegin()->evaluations() >= runs) return;
-      ASSERT_LT(std::chrono::steady_clock::now(), deadline) << details->ShortDebugString();
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    }
+    absl::StatusOr<v1::TuningDetails> details;
+    EXPECT_TRUE(Eventually([&] {
+      details = registry_->Details(name);
+      return !details.ok() ||
+             (!details->convergence().empty() && details->convergence().rbegin()->evaluations() >= runs);
+    })) << details->ShortDebugString();
+    EXPECT_TRUE(details.ok()) << details.status();
   }
   size_t StoredReports(const std::string& name) {
     v1::ListTuningReportsRequest request;
