@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Reads ctest's list of tests (`ctest --show-only=json-v1`), writes a CTestTestfile.cmake that runs them from the folder it lies in.
+"""Reads ctest's list of tests (`ctest --show-only=json-v1`), writes a CTestTestfile.cmake that runs them from the folder that is given.
 
-Each test's program is expected beside it, or is a script of tests/ that lies below it, and other programs that arguments name in ../bin.
+Each test's program lies in that folder, or is a script of tests/ that lies below it; other programs that arguments name are in ../bin.
 Exit status 1: the list is empty, or a test is neither.
 """
 import json
@@ -22,13 +22,14 @@ def argument_text(argument):
     return quoted("../bin/" + os.path.basename(argument) if is_program else argument)
 
 
-def command_text(command):
+def command_text(command, folder):
     """What runs a test in the package; None: it is no program there."""
     program, *arguments = command
-    if not os.access(program, os.X_OK):
+    is_python = os.path.basename(program).startswith("python")
+    if not is_python and not os.access(folder / os.path.basename(program), os.X_OK):
         return None
     texts = ['"${CMAKE_CURRENT_LIST_DIR}/' + os.path.basename(program) + '"']
-    if os.path.basename(program).startswith("python"):
+    if is_python:
         script = pathlib.Path(arguments.pop(0)) if arguments else pathlib.Path()
         if not script.is_file() or TESTS not in script.resolve().parents:
             return None
@@ -43,7 +44,7 @@ def main():
         return 1
     print("# Made by deploy/package_tests.py.")
     for test in tests:
-        command = command_text(test.get("command", [""]))
+        command = command_text(test.get("command", [""]), pathlib.Path(sys.argv[1]))
         if command is None:
             print(f"package_tests.py: {test['name']} has no program", file=sys.stderr)
             return 1
