@@ -1,4 +1,5 @@
-// Compiled once, for every library and program: headers of other projects that most files include.
+// Compiled once, for every library and program: headers of other projects, and of the protocol, that most
+// files include.
 #pragma once
 
 #include <absl/status/status.h>
@@ -49,3 +50,17 @@
 #include <utility>
 #include <variant>
 #include <vector>
+
+#include "fusion/v1/admin.pb.h"
+#include "fusion/v1/artifact.pb.h"
+#include "fusion/v1/catalog.pb.h"
+#include "fusion/v1/device.pb.h"
+#include "fusion/v1/graph.pb.h"
+#include "fusion/v1/model.pb.h"
+#include "fusion/v1/optimizer.pb.h"
+#include "fusion/v1/program.pb.h"
+#include "fusion/v1/runner.pb.h"
+#include "fusion/v1/search.pb.h"
+#include "fusion/v1/target.pb.h"
+#include "fusion/v1/tuner.pb.h"
+#include "fusion/v1/worker.pb.h"

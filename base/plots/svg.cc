@@ -84,7 +84,7 @@ std::string Shorten(absl::string_view text, int characters) {
   return count <= characters ? std::string(text) : absl::StrCat(text.substr(0, cut), "...");
 }
 
-std::string SvgText(double x, double y, absl::string_view content, TextStyle style) {
+std::string SvgText(double x, double y, absl::string_view content, SvgTextStyle style) {
   return absl::StrFormat(
       "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\" font-size=\"%d\" font-weight=\"%s\">%s</text>\n", x, y,
       style.anchor, style.size, style.bold ? "bold" : "normal", EscapeXml(content));

@@ -15,13 +15,13 @@ std::string EscapeXml(absl::string_view text);
 // Not escaped.
 std::string Shorten(absl::string_view text, int characters);
 
-struct TextStyle {
+struct SvgTextStyle {
   const char* anchor = "start";
   int size = 12;
   bool bold = false;
 };
 // Escapes `content`.
-std::string SvgText(double x, double y, absl::string_view content, TextStyle style = {});
+std::string SvgText(double x, double y, absl::string_view content, SvgTextStyle style = {});
 
 std::string SvgLine(double x1, double y1, double x2, double y2, const char* stroke);
 

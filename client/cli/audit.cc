@@ -7,7 +7,7 @@
 namespace fusion {
 namespace {
 
-ExitCode List(const Invocation& invocation, int limit) {
+ExitCode ListAudit(const Invocation& invocation, int limit) {
   EmbeddedOptions embedded;
   embedded.when_locked = EmbeddedOptions::WhenLocked::kFail;
   absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation, embedded);
@@ -35,7 +35,7 @@ void AddAuditCommands(CLI::App* app, Invocation* invocation) {
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
   AddCommonOptions(list, invocation);
-  list->callback([=] { invocation->run = [=] { return List(*invocation, *limit); }; });
+  list->callback([=] { invocation->run = [=] { return ListAudit(*invocation, *limit); }; });
 }
 
 }  // namespace fusion

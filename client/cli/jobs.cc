@@ -17,7 +17,7 @@ EmbeddedOptions StoredJobs() {
   return options;
 }
 
-ExitCode List(const Invocation& invocation, int limit) {
+ExitCode ListJobs(const Invocation& invocation, int limit) {
   absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation, StoredJobs());
   if (!client.ok()) return invocation.Report(client.status());
   v1::ListJobsResponse all;
@@ -33,7 +33,7 @@ ExitCode List(const Invocation& invocation, int limit) {
   return kDone;
 }
 
-ExitCode Show(const Invocation& invocation, const std::string& name, bool all) {
+ExitCode ShowJob(const Invocation& invocation, const std::string& name, bool all) {
   absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation, StoredJobs());
   if (!client.ok()) return invocation.Report(client.status());
   absl::StatusOr<v1::Job> job = (*client)->GetJob(JobName(name));
@@ -44,7 +44,7 @@ ExitCode Show(const Invocation& invocation, const std::string& name, bool all) {
   return kDone;
 }
 
-ExitCode Watch(const Invocation& invocation, const std::string& name, WatchOptions options) {
+ExitCode WatchOne(const Invocation& invocation, const std::string& name, WatchOptions options) {
   absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation, StoredJobs());
   if (!client.ok()) return invocation.Report(client.status());
   absl::StatusOr<v1::Job> job = (*client)->GetJob(JobName(name));
@@ -79,21 +79,21 @@ void AddJobsCommands(CLI::App* app, Invocation* invocation) {
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
   AddCommonOptions(list, invocation);
-  list->callback([=] { invocation->run = [=] { return List(*invocation, *limit); }; });
+  list->callback([=] { invocation->run = [=] { return ListJobs(*invocation, *limit); }; });
 
   CLI::App* show = jobs->add_subcommand("show", "State, and result or error, of a job");
   show->add_option("JOB", *name, "jobs/ID, or ID")->required();
-  show->add_flag("--all", *all, "Show every candidate, not the first ten");
+  show->add_flag("--all", *all, "ShowJob every candidate, not the first ten");
   AddCommonOptions(show, invocation);
-  show->callback([=] { invocation->run = [=] { return Show(*invocation, *name, *all); }; });
+  show->callback([=] { invocation->run = [=] { return ShowJob(*invocation, *name, *all); }; });
 
   CLI::App* watch = jobs->add_subcommand("watch", "Follow a job to its end, as submit does");
   watch->add_option("JOB", *name, "jobs/ID, or ID")->required();
   watch->add_option("--output", watch_options->output, "Folder for the code of rank 1")->check(NotEmpty());
   watch->add_flag("--force", watch_options->force, kForceHelp);
-  watch->add_flag("--all", watch_options->all, "Show every candidate, not the first ten");
+  watch->add_flag("--all", watch_options->all, "ShowJob every candidate, not the first ten");
   AddCommonOptions(watch, invocation);
-  watch->callback([=] { invocation->run = [=] { return Watch(*invocation, *name, *watch_options); }; });
+  watch->callback([=] { invocation->run = [=] { return WatchOne(*invocation, *name, *watch_options); }; });
 
   CLI::App* cancel = jobs->add_subcommand("cancel", "Stop a job");
   cancel->add_option("JOB", *name, "jobs/ID, or ID")->required();

@@ -17,7 +17,7 @@ absl::StatusOr<v1::ListFunctionsResponse> Functions(const Invocation& invocation
   return client->ListFunctions(name);
 }
 
-ExitCode List(const Invocation& invocation) {
+ExitCode ListFunctions(const Invocation& invocation) {
   absl::StatusOr<v1::ListFunctionsResponse> functions = Functions(invocation, "");
   if (!functions.ok()) return invocation.Report(functions.status());
   std::cout << (invocation.json ? JsonText(FunctionListJson(*functions))
@@ -25,7 +25,7 @@ ExitCode List(const Invocation& invocation) {
   return kDone;
 }
 
-ExitCode Show(const Invocation& invocation, const std::string& name) {
+ExitCode ShowFunction(const Invocation& invocation, const std::string& name) {
   absl::StatusOr<v1::ListFunctionsResponse> functions = Functions(invocation, name);
   if (!functions.ok()) return invocation.Report(functions.status());
   for (const v1::FunctionDefinition& function : functions->functions())
@@ -69,13 +69,13 @@ void AddLibraryCommands(CLI::App* app, Invocation* invocation) {
   CLI::App* library = app->add_subcommand("library", "Elementary functions");
   CLI::App* list = library->add_subcommand("list", "All functions");
   AddCommonOptions(list, invocation);
-  list->callback([=] { invocation->run = [=] { return List(*invocation); }; });
+  list->callback([=] { invocation->run = [=] { return ListFunctions(*invocation); }; });
 
   auto name = std::make_shared<std::string>();
   CLI::App* show = library->add_subcommand("show", "Signatures and implementations of one function");
   show->add_option("NAME", *name, "Name of the function")->required();
   AddCommonOptions(show, invocation);
-  show->callback([=] { invocation->run = [=] { return Show(*invocation, *name); }; });
+  show->callback([=] { invocation->run = [=] { return ShowFunction(*invocation, *name); }; });
 
   auto options = std::make_shared<BenchOptions>();
   CLI::App* bench = library->add_subcommand(

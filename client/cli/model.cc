@@ -43,7 +43,7 @@ ExitCode Report(const Invocation& invocation, const ReportOptions& options) {
   return ExitCodeOf(paths.status());
 }
 
-ExitCode Reset(const Invocation& invocation, const v1::ResetModelRequest& request) {
+ExitCode ResetModel(const Invocation& invocation, const v1::ResetModelRequest& request) {
   if (!request.all() && request.device().empty())
     return invocation.Report(absl::InvalidArgumentError("of which device? --device NAME, or --all"));
   EmbeddedOptions embedded;
@@ -109,7 +109,7 @@ void AddModelCommands(CLI::App* app, Invocation* invocation) {
           "--all", [request] { request->set_all(true); }, "Of all devices")
       ->excludes(device);
   AddCommonOptions(reset, invocation);
-  reset->callback([=] { invocation->run = [=] { return Reset(*invocation, *request); }; });
+  reset->callback([=] { invocation->run = [=] { return ResetModel(*invocation, *request); }; });
 }
 
 }  // namespace fusion

@@ -27,10 +27,10 @@ constexpr absl::string_view kMagic("\x93NUMPY", 6);
 constexpr int64_t kLongestHeader = 1 << 20;
 constexpr size_t kMostDimensions = 64;  // of NumPy
 
-struct CloseFile {
+struct CloseNpyFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
-using File = std::unique_ptr<std::FILE, CloseFile>;
+using File = std::unique_ptr<std::FILE, CloseNpyFile>;
 
 absl::Status Wrong(const std::string& path, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(path, ": ", what));

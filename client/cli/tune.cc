@@ -70,7 +70,7 @@ absl::StatusOr<OpenTuning> Find(const Invocation& invocation, const std::string&
   return OpenTuning{std::move(client), std::move(name)};
 }
 
-ExitCode List(const Invocation& invocation, const std::string& program, int limit) {
+ExitCode ListTunings(const Invocation& invocation, const std::string& program, int limit) {
   absl::StatusOr<std::unique_ptr<Client>> client = Open(invocation);
   if (!client.ok()) return invocation.Report(client.status());
   absl::StatusOr<v1::ListTuningsResponse> tunings = ReadTunings(**client, program, limit);
@@ -84,7 +84,8 @@ ExitCode List(const Invocation& invocation, const std::string& program, int limi
   return kDone;
 }
 
-ExitCode Show(const Invocation& invocation, const std::string& given, const std::string& plots, bool all) {
+ExitCode ShowTuning(const Invocation& invocation, const std::string& given, const std::string& plots,
+                    bool all) {
   if (!plots.empty())
     if (absl::Status status = CheckTuningPlotFolder(plots); !status.ok()) return invocation.Report(status);
   absl::StatusOr<OpenTuning> open = Find(invocation, given);
@@ -116,7 +117,7 @@ ExitCode Show(const Invocation& invocation, const std::string& given, const std:
   return ExitCodeOf(paths.status());
 }
 
-ExitCode Watch(const Invocation& invocation, const std::string& given, bool until_converged) {
+ExitCode WatchTuning(const Invocation& invocation, const std::string& given, bool until_converged) {
   absl::StatusOr<OpenTuning> open = Find(invocation, given);
   if (!open.ok()) return invocation.Report(open.status());
   const auto& [client, name] = *open;
@@ -135,7 +136,7 @@ ExitCode Watch(const Invocation& invocation, const std::string& given, bool unti
   return status.ok() ? kDone : invocation.Report(status);
 }
 
-ExitCode Reset(const Invocation& invocation, const std::string& given) {
+ExitCode ResetTuning(const Invocation& invocation, const std::string& given) {
   absl::StatusOr<OpenTuning> open = Find(invocation, given);
   if (!open.ok()) return invocation.Report(open.status());
   const auto& [client, name] = *open;
@@ -162,7 +163,7 @@ absl::StatusOr<std::vector<v1::StoredTuningReport>> ReadReports(Client& client, 
   return reports;
 }
 
-ExitCode Export(const Invocation& invocation, const std::string& given, const std::string& output) {
+ExitCode ExportTuning(const Invocation& invocation, const std::string& given, const std::string& output) {
   absl::StatusOr<OpenTuning> open = Find(invocation, given);
   if (!open.ok()) return invocation.Report(open.status());
   const auto& [client, name] = *open;
@@ -207,7 +208,7 @@ void AddTuneCommands(CLI::App* app, Invocation* invocation) {
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
   AddCommonOptions(list, invocation);
-  list->callback([=] { invocation->run = [=] { return List(*invocation, *program, *limit); }; });
+  list->callback([=] { invocation->run = [=] { return ListTunings(*invocation, *program, *limit); }; });
 
   CLI::App* show = tune->add_subcommand("show", "What is known of a tuning");
   show->add_option("TUNING", *name, kName)->required();
@@ -215,20 +216,21 @@ void AddTuneCommands(CLI::App* app, Invocation* invocation) {
                    "Folder for two SVG plots: what was measured where, and how the best came to be")
       ->type_name("DIR")
       ->check(NotEmpty());
-  show->add_flag("--all", *all, "Show every configuration, not the first ten");
+  show->add_flag("--all", *all, "ShowTuning every configuration, not the first ten");
   AddCommonOptions(show, invocation);
-  show->callback([=] { invocation->run = [=] { return Show(*invocation, *name, *folder, *all); }; });
+  show->callback([=] { invocation->run = [=] { return ShowTuning(*invocation, *name, *folder, *all); }; });
 
   CLI::App* watch = tune->add_subcommand("watch", "A line for every change, until it is interrupted");
   watch->add_option("TUNING", *name, kName)->required();
   watch->add_flag("--until-converged", *until_converged, "End when nothing better is expected");
   AddCommonOptions(watch, invocation);
-  watch->callback([=] { invocation->run = [=] { return Watch(*invocation, *name, *until_converged); }; });
+  watch->callback(
+      [=] { invocation->run = [=] { return WatchTuning(*invocation, *name, *until_converged); }; });
 
   CLI::App* reset = tune->add_subcommand("reset", "Forget what was measured, and begin anew");
   reset->add_option("TUNING", *name, kName)->required();
   AddCommonOptions(reset, invocation);
-  reset->callback([=] { invocation->run = [=] { return Reset(*invocation, *name); }; });
+  reset->callback([=] { invocation->run = [=] { return ResetTuning(*invocation, *name); }; });
 
   CLI::App* export_command =
       tune->add_subcommand("export", "Every report, in the T4 format that other tuners read and write");
@@ -237,7 +239,8 @@ void AddTuneCommands(CLI::App* app, Invocation* invocation) {
       ->type_name("FILE")
       ->check(NotEmpty());
   AddCommonOptions(export_command, invocation);
-  export_command->callback([=] { invocation->run = [=] { return Export(*invocation, *name, *output); }; });
+  export_command->callback(
+      [=] { invocation->run = [=] { return ExportTuning(*invocation, *name, *output); }; });
 }
 
 }  // namespace fusion

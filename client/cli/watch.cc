@@ -57,14 +57,14 @@ std::string DefaultFolder(const v1::Job& job) {
                       absl::StripPrefix(job.name(), "jobs/"));
 }
 
-int64_t Ranked(const v1::JobResult& result) {
+int64_t CountRanked(const v1::JobResult& result) {
   return std::count_if(result.candidates().begin(), result.candidates().end(),
                        [](const v1::Candidate& candidate) { return candidate.outcome() == v1::OK; });
 }
 
 // The folder written, or "" when no candidate ran.
-absl::StatusOr<std::string> Export(Client* client, const v1::Job& job, const WatchOptions& options) {
-  if (Ranked(job.result()) == 0) return "";
+absl::StatusOr<std::string> ExportFolder(Client* client, const v1::Job& job, const WatchOptions& options) {
+  if (CountRanked(job.result()) == 0) return "";
   const std::string folder = options.output.empty() ? DefaultFolder(job) : options.output;
   FUSION_ASSIGN_OR_RETURN(v1::Artifact artifact, client->DownloadArtifact(job.name(), 1));
   const std::string report = JsonText(SubmitJson(job, folder));
@@ -77,9 +77,9 @@ std::string AfterResultText(const Invocation& invocation, const Client& client, 
   const v1::JobResult& result = job.result();
   std::string text =
       absl::StrCat("\nbuilds: ", result.builds(), ", of these ", result.builds_reused(), " reused\n");
-  if (Ranked(result) == 0) return text;
+  if (CountRanked(result) == 0) return text;
   if (!folder.empty()) absl::StrAppend(&text, "rank 1 is in ", folder, "\n");
-  if (!client.keeps_jobs() || (!folder.empty() && Ranked(result) < 2)) return text;
+  if (!client.keeps_jobs() || (!folder.empty() && CountRanked(result) < 2)) return text;
   absl::StrAppend(&text, folder.empty() ? "rank 1:   " : "another:  ", "fusion-client fetch ", job.name(),
                   folder.empty() ? "" : " --rank 2", " --output DIR", ConnectionText(invocation), "\n");
   return text;
@@ -101,7 +101,7 @@ ExitCode ShowEnd(const Invocation& invocation, Client* client, const v1::Job& jo
     const v1::RoutineTables& routines = job.result().routines();
     return routines.tables().empty() && !routines.notes().empty() ? kFailed : kDone;
   }
-  absl::StatusOr<std::string> folder = Export(client, job, options);
+  absl::StatusOr<std::string> folder = ExportFolder(client, job, options);
   if (invocation.json) {
     std::cout << JsonText(SubmitJson(job, folder.value_or("")));
   } else {
@@ -114,7 +114,7 @@ ExitCode ShowEnd(const Invocation& invocation, Client* client, const v1::Job& jo
     std::cerr << "error: the exported folder was not written: " << folder.status().message() << "\n";
     return ExitCodeOf(folder.status());
   }
-  return Ranked(job.result()) > 0 ? kDone : kFailed;
+  return CountRanked(job.result()) > 0 ? kDone : kFailed;
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,7 +12,6 @@
 namespace fusion::tuning {
 namespace {
 
-constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
 // Between two looks at threads that report all the time.
 constexpr uint64_t kRest = 1'000'000;
 // Where they fill a quarter of a ring in a rest.

@@ -1,7 +1,6 @@
 #include "client/tuner/exchange.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,7 +11,6 @@ namespace {
 constexpr uint64_t kFirstDelay = 50'000'000;
 constexpr uint64_t kLongestDelay = 5'000'000'000;
 constexpr uint64_t kWelcomeTime = 5'000'000'000;
-constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
 
 std::string RandomProcess() {
   std::random_device device;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -17,6 +18,9 @@
 #include "client/tuner/tune_link.h"
 
 namespace fusion::tuning {
+
+// A time in nanoseconds that never comes.
+inline constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
 
 struct ExchangeOptions {
   TuneDialer dial;

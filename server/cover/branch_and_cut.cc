@@ -8,6 +8,7 @@
 #include "server/cover/core.h"
 #include "server/cover/neighbourhood_search.h"
 #include "server/cover/pair_branching.h"
+#include "server/cover/set_problem.h"
 #include "server/cover/subset_row_cuts.h"
 #include "server/cover/window.h"
 #include "server/cover/zero_half_cuts.h"
@@ -15,7 +16,6 @@
 namespace fusion {
 namespace {
 
-constexpr double kWhole = 1 - 1e-6;  // as much of a set is all of it
 // Rounds of cuts of three nodes, at the root and elsewhere.
 constexpr int kFirstCutRounds = 3;  // before there is any partition
 constexpr int kRootCutRounds = 30;

@@ -4,11 +4,11 @@
 
 #include "server/cover/branch_and_cut.h"
 #include "server/cover/neighbourhood_search.h"
+#include "server/cover/set_problem.h"
 
 namespace fusion {
 namespace {
 
-constexpr double kWholeSet = 1 - 1e-6;  // as much of a set is all of it
 // Dives take sets that are nearly taken, some at once.
 constexpr double kNearlyTaken = 0.7;
 constexpr size_t kTakenAtOnce = 8;
@@ -90,7 +90,7 @@ void BranchAndCut::Dive(const std::vector<char>& from) {
     while (InTime() && SolveRelaxed(&out, attempt == 0 ? 0 : 1) == Step::kBranch) {
       std::vector<std::pair<double, int>> nearly;  // most of all first
       for (const auto& [set, share] : relaxation_.shares())
-        if (share <= kWholeSet) nearly.emplace_back(-share, set);
+        if (share <= kWhole) nearly.emplace_back(-share, set);
       std::sort(nearly.begin(), nearly.end());
       size_t taken = 0;
       for (const auto& [share, set] : nearly) {

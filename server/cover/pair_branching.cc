@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <map>
 
+#include "server/cover/set_problem.h"
+
 namespace fusion {
 
 NodePair LeastDecidedPair(const SetProblem& problem, const std::vector<std::pair<int, double>>& shares) {
-  constexpr double kWhole = 1 - 1e-6;  // as much of a set is all of it
   std::map<std::pair<int, int>, double> together;
   std::vector<int> parts(problem.node_count, 0);  // sets of each node that are taken in part
   for (const auto& [set, share] : shares) {

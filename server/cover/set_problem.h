@@ -11,6 +11,9 @@
 
 namespace fusion {
 
+// A share of a set above this is all of it.
+inline constexpr double kWhole = 1 - 1e-6;
+
 struct SetProblem {
   struct Set {
     NodeSet nodes;

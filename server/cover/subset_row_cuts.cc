@@ -4,11 +4,12 @@
 #include <array>
 #include <utility>
 
+#include "server/cover/set_problem.h"
+
 namespace fusion {
 namespace {
 
-constexpr double kBroken = 0.02;     // what is broken by less is not worth a cut
-constexpr double kWhole = 1 - 1e-6;  // a set that is taken as a whole breaks none
+constexpr double kBrokenRow = 0.02;  // what is broken by less is not worth a cut
 constexpr int kCutsOfNode = 3;       // in one call
 
 using Three = std::array<int, 3>;
@@ -71,7 +72,7 @@ std::vector<Cut> SubsetRowCuts(const SetProblem& problem, const std::vector<std:
           if (holds_two(set, three)) sum += share;
         for (const auto& [set, share] : parts[three[1]])
           if (!problem.sets[set].nodes.Contains(a) && holds_two(set, three)) sum += share;
-        if (sum > 1 + kBroken) broken.emplace_back(-sum, three);
+        if (sum > 1 + kBrokenRow) broken.emplace_back(-sum, three);
       }
   return CutsOf(problem, std::move(broken));
 }

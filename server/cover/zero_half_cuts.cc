@@ -7,14 +7,15 @@
 #include <map>
 #include <random>
 
+#include "server/cover/set_problem.h"
+
 namespace fusion {
 namespace {
 
-constexpr double kBrokenCut = 0.02;     // what is broken by less is not worth a cut
-constexpr double kWholeSet = 1 - 1e-6;  // a set that is taken as a whole breaks none
-constexpr double kMostSlack = 0.3;      // of a cut that is added up
-constexpr int kMostAdded = 15;          // rows of one sum: longer cuts make programs slow
-constexpr int kCutsOfRow = 3;           // in one call
+constexpr double kBrokenCut = 0.02;  // what is broken by less is not worth a cut
+constexpr double kMostSlack = 0.3;   // of a cut that is added up
+constexpr int kMostAdded = 15;       // rows of one sum: longer cuts make programs slow
+constexpr int kCutsOfRow = 3;        // in one call
 constexpr size_t kMostCuts = 100;
 constexpr size_t kMostColumns = 2000;  // elimination would take too long
 constexpr double kNoise = 0.5;         // by which orders differ, of a share
@@ -60,8 +61,8 @@ class Elimination {
     std::vector<int> sets;  // of the columns
     std::vector<double> taken(cuts.size(), 0), whole(cuts.size(), 0);
     for (const auto& [set, share] : shares) {
-      for (int cut : cuts_of[set]) taken[cut] += share, whole[cut] += share > kWholeSet;
-      if (share > kWholeSet) continue;
+      for (int cut : cuts_of[set]) taken[cut] += share, whole[cut] += share > kWhole;
+      if (share > kWhole) continue;
       sets.push_back(set);
       shares_.push_back(share);
     }

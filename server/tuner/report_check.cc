@@ -8,7 +8,7 @@
 namespace fusion {
 namespace {
 
-constexpr uint64_t kMostRuns = uint64_t{1} << 50;  // of one report: sums of many stay exact
+constexpr uint64_t kMostRunsOfReport = uint64_t{1} << 50;  // of one report: sums of many stay exact
 constexpr double kRounding = 1e-9;
 
 bool IsPositive(double value) { return std::isfinite(value) && value > 0; }
@@ -18,7 +18,7 @@ bool IsPositive(double value) { return std::isfinite(value) && value > 0; }
 absl::Status CheckReport(const v1::TuningReport& report, const ParameterSpace& space) {
   if (report.proposal() > static_cast<uint64_t>(INT64_MAX))
     return absl::InvalidArgumentError("proposal: no such number");
-  if (report.count() > kMostRuns || report.failures() > kMostRuns)
+  if (report.count() > kMostRunsOfReport || report.failures() > kMostRunsOfReport)
     return absl::InvalidArgumentError("count, failures: more runs than can be");
   if (report.count() == 0 && report.failures() == 0)
     return absl::InvalidArgumentError("count, failures: no run at all");

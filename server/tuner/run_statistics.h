@@ -7,6 +7,9 @@
 
 namespace fusion {
 
+// Two configurations are told apart when their costs differ by so many standard errors of the difference.
+inline constexpr double kSeparated = 2;
+
 // Runs with one configuration. Their values may be any positive numbers, from the least to the greatest that
 // there are: deviations are kept as shares of the mean, so that nothing overflows.
 struct RunStatistics {

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "server/tuner/drift.h"
 #include "server/tuner/knowledge.h"
+#include "server/tuner/run_statistics.h"
 #include "server/tuner/strategies/strategy.h"
 
 namespace fusion {
@@ -30,9 +31,8 @@ constexpr uint64_t kMostRepeats = 10;
 // noise; more often when the best is probably among those that ran: after so many candidates, for each
 // parameter.
 constexpr uint64_t kRepeatEvery = 3, kRepeatEveryLater = 2, kLater = 16;
-// Two configurations are told apart when their costs differ by so many standard errors of the difference, and
-// alike when that error is below kTie.
-constexpr double kSeparated = 2;
+// Two configurations that kSeparated does not tell apart are alike when the standard error of their
+// difference is below this.
 constexpr double kTie = 0.01;
 // So many configurations of earlier runs are tried first.
 constexpr size_t kMostRemembered = 5;

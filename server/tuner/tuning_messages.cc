@@ -19,8 +19,6 @@ void SetPoint(const std::string& bytes, v1::Configuration* configuration) {
 // tenth of a run are then lost in it.
 constexpr double kUsualClockSeconds = 25e-9;
 constexpr double kClocksOfARun = 10;
-// Standard errors of a difference from which on it is one.
-constexpr double kSeparated = 2;
 
 bool IsBelowClock(const v1::Tuning& tuning) {
   const v1::TuningObjective& objective = tuning.declaration().objective();

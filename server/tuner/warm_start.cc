@@ -14,9 +14,9 @@
 namespace fusion {
 namespace {
 
-constexpr int kMostRemembered = 10'000;  // configurations of the tuning itself
-constexpr int kMostMapped = 8;           // configurations of another one, which cost a run each
-constexpr int kMostOthers = 2000;        // tunings looked at
+constexpr int kMostRememberedRows = 10'000;  // configurations of the tuning itself
+constexpr int kMostMapped = 8;               // configurations of another one, which cost a run each
+constexpr int kMostOthers = 2000;            // tunings looked at
 
 // The declaration and the space of what is stored; none when it is no good any more.
 struct StoredSpace {
@@ -89,7 +89,7 @@ absl::StatusOr<WarmStart> FromSameTuning(TuningStore& store, const TuningRecord&
   FUSION_ASSIGN_OR_RETURN(
       std::vector<TuningConfigurationRecord> rows,
       store.TuningConfigurations(tuning.number, tuning.progress.generation,
-                                 space.declaration().objective().maximize(), kMostRemembered));
+                                 space.declaration().objective().maximize(), kMostRememberedRows));
   WarmStart start;
   for (const TuningConfigurationRecord& row : rows) {
     TuningMeasurement measurement{.point = DecodePoint(row.configuration, space.dimensions()),

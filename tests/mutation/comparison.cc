@@ -24,21 +24,21 @@ constexpr double kRoundingF32 = 1e-5, kRoundingF64 = 1e-13;
 // Sums of larger whole numbers may be rounded.
 constexpr double kMostWholeF32 = 0x1p22, kMostWholeF64 = 0x1p51;
 
-struct Range {
+struct InputRange {
   const char* name;
   v1::InputValues::Kind kind;
   double lower, upper;
 };
 // What inputs without a range of their own are given: as they are, and these. Inputs that must be positive
 // have the ones above 0 alone.
-constexpr Range kRanges[] = {{"as asked", v1::InputValues::DEFAULT, 0, 0},
-                             {"in (-1, 1)", v1::InputValues::UNIFORM, -1, 1},
-                             {"in (-3, -1)", v1::InputValues::UNIFORM, -3, -1},
-                             {"whole from -3 to 3", v1::InputValues::INTEGERS, -3, 3},
-                             {"in (0.5, 2)", v1::InputValues::UNIFORM, 0.5, 2},
-                             {"whole from 1 to 4", v1::InputValues::INTEGERS, 1, 4}};
+constexpr InputRange kRanges[] = {{"as asked", v1::InputValues::DEFAULT, 0, 0},
+                                  {"in (-1, 1)", v1::InputValues::UNIFORM, -1, 1},
+                                  {"in (-3, -1)", v1::InputValues::UNIFORM, -3, -1},
+                                  {"whole from -3 to 3", v1::InputValues::INTEGERS, -3, 3},
+                                  {"in (0.5, 2)", v1::InputValues::UNIFORM, 0.5, 2},
+                                  {"whole from 1 to 4", v1::InputValues::INTEGERS, 1, 4}};
 
-v1::Session WithRange(v1::Session session, const Range& range) {
+v1::Session WithRange(v1::Session session, const InputRange& range) {
   if (range.kind == v1::InputValues::DEFAULT) return session;
   for (v1::Buffer& input : *session.mutable_inputs()) {
     v1::InputValues* values = input.mutable_values();
@@ -84,7 +84,7 @@ std::vector<DataPattern> Patterns(int count, std::mt19937* random) {
 using Outputs = std::vector<std::vector<double>>;
 
 // Whole data and results that are exact on them: any difference is real.
-bool IsExact(const v1::Session& session, int output, const DataPattern& pattern, const Range& range,
+bool IsExact(const v1::Session& session, int output, const DataPattern& pattern, const InputRange& range,
              const std::vector<double>& entries) {
   if (output < session.tolerances_size() && session.tolerances(output) == 0) return true;
   // Where inputs are asked to be in a range, no pattern makes whole numbers of them.
@@ -111,7 +111,7 @@ class Comparer {
     std::mt19937 random(1);
     Difference found{Difference::Kind::kNone, ""};
     int tried = 0;
-    for (const Range& range : kRanges) {
+    for (const InputRange& range : kRanges) {
       v1::Session session = WithRange(session_, range);
       auto data = SessionData::Create(backend->get(), session, binaries_, activity->get());
       if (!data.ok()) return Unknown(data.status());
@@ -144,7 +144,7 @@ class Comparer {
   static Difference Unknown(const absl::Status& status) {
     return {Difference::Kind::kUnknown, status.ToString()};
   }
-  static std::string Text(const Range& range, const DataPattern& pattern) {
+  static std::string Text(const InputRange& range, const DataPattern& pattern) {
     std::string text = absl::StrCat(NameOf(pattern.kind), " ", range.name);
     if (pattern.kind == DataPattern::Kind::kClass)
       absl::StrAppend(&text, " (every ", pattern.step, "th from ", pattern.phase, ")");
@@ -172,7 +172,7 @@ class Comparer {
     return absl::OkStatus();
   }
 
-  Difference CompareOutput(int output, const DataPattern& pattern, const Range& range,
+  Difference CompareOutput(int output, const DataPattern& pattern, const InputRange& range,
                            const std::vector<double>& right, const std::vector<double>& other) const {
     double square = 0;
     for (double entry : right)

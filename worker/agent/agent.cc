@@ -36,12 +36,6 @@ WorkplaceOptions WithMetrics(WorkplaceOptions options, WorkerMetrics* metrics) {
   return options;
 }
 
-std::string HostName() {
-  char name[256] = {};
-  gethostname(name, sizeof name - 1);
-  return name;
-}
-
 std::string RandomInstance() {
   std::random_device random;
   return absl::StrCat(absl::Hex(random(), absl::kZeroPad8), absl::Hex(random(), absl::kZeroPad8));
@@ -57,6 +51,12 @@ bool IsRefusal(absl::StatusCode code) {
 }
 
 }  // namespace
+
+std::string HostName() {
+  char name[256] = {};
+  gethostname(name, sizeof name - 1);
+  return name;
+}
 
 struct Agent::Call {
   grpc::ClientContext context;

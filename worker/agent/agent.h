@@ -23,6 +23,9 @@
 
 namespace fusion {
 
+// Returns the name of this machine.
+std::string HostName();
+
 struct AgentOptions {
   std::string name;  // stable over restarts; "": the name of the host
   WorkplaceOptions workplace;

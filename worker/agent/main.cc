@@ -2,7 +2,6 @@
 #include <grpcpp/security/credentials.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <boost/asio/io_context.hpp>
@@ -25,12 +24,6 @@
 namespace {
 
 constexpr int kExitFailed = 1, kExitUsage = 2, kExitNotAuthorised = 4;
-
-std::string HostName() {
-  char name[256] = {};
-  gethostname(name, sizeof name - 1);
-  return name;
-}
 
 }  // namespace
 
@@ -118,14 +111,15 @@ int main(int argc, char** argv) {
   options.workplace.host = target != "cuda";
   options.workplace.devices = !builds_only;
   if (simulation.devices > 0) {
-    simulation.host = options.name.empty() ? HostName() : options.name;
+    simulation.host = options.name.empty() ? fusion::HostName() : options.name;
     if (options.workplace.build_slots > 0) simulation.build_slots = options.workplace.build_slots;
     options.open_workplace = [simulation](fusion::BlobTransfer* blobs) {
       return std::make_unique<fusion::SimulatedWorkplace>(simulation, blobs);
     };
   }
   fusion::SetUpLogging(log_format == "json" ? fusion::LogFormat::kJson : fusion::LogFormat::kText, log_level,
-                       "fusion-worker", {{"worker", options.name.empty() ? HostName() : options.name}});
+                       "fusion-worker",
+                       {{"worker", options.name.empty() ? fusion::HostName() : options.name}});
   fusion::RouteGrpcLog();
   options.metrics = &metrics;
   std::unique_ptr<fusion::HttpServer> monitor;

@@ -36,8 +36,6 @@ constexpr size_t kApartArms = 14, kRepeatArms = 30;
 constexpr uint64_t kRunsOfNear = 4;
 constexpr size_t kMostInRegion = 60;
 constexpr double kFirstRadius = 0.2, kLargestRadius = 0.4, kSmallestRadius = 0.004;
-// A lower cost by less is noise.
-constexpr double kGain = 0.01;
 // An expected improvement below this, relative, so many times in a row is the end.
 constexpr double kNegligible = 0.002;
 constexpr int kNegligibleInARow = 4;
@@ -311,7 +309,7 @@ class Bayesian : public TuningStrategy {
     const int64_t arm = knowledge.Find(tried_in_region_);
     if (arm < 0) return;
     tried_in_region_.clear();
-    if (knowledge.arms()[static_cast<size_t>(arm)].cost < cost_before_ - kGain) {
+    if (knowledge.arms()[static_cast<size_t>(arm)].cost < cost_before_ - kLeastGain) {
       failures_ = 0;
       radius_ = std::min(kLargestRadius, radius_ * 2);
     } else if (++failures_ > knowledge.space().dimensions()) {

@@ -20,8 +20,6 @@ constexpr uint64_t kTinyGrid = 12;
 constexpr size_t kPatience = 20, kPatienceEach = 20, kMostPatience = 500;
 // One point in so many is the best with a parameter at an end.
 constexpr uint64_t kEndsEvery = 10;
-// Smaller gains are noise.
-constexpr double kGain = 0.01;
 
 class Portfolio : public TuningStrategy {
  public:
@@ -108,7 +106,7 @@ class Portfolio : public TuningStrategy {
       const TuningArm& arm = knowledge.arms()[credited_];
       ++since_gain_;
       const auto found = proposed_by_.find(arm.point);
-      if (arm.cost < lowest_ - kGain) {
+      if (arm.cost < lowest_ - kLeastGain) {
         lowest_ = arm.cost;
         since_gain_ = 0;
         gained = true;

@@ -12,6 +12,9 @@
 
 namespace fusion {
 
+// A cost that is lower by less is lower by chance.
+inline constexpr double kLeastGain = 0.01;
+
 class TuningStrategy {
  public:
   virtual ~TuningStrategy() = default;

@@ -20,7 +20,6 @@ namespace {
 using grpc::StatusCode;
 
 constexpr char kSubmit[] = "/fusion.v1.OptimizerService/Submit";
-constexpr char kSynchronize[] = "/fusion.v1.WorkerService/Synchronize";
 
 // What the protocol documents for callers. DEADLINE_EXCEEDED is not among them: an attack has to be answered.
 const std::set<StatusCode>& TypedStatuses() {

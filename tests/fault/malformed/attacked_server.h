@@ -18,6 +18,8 @@
 
 namespace fusion {
 
+inline constexpr char kSynchronize[] = "/fusion.v1.WorkerService/Synchronize";
+
 // Jobs whose request id begins with "honest" have one kernel built; all others end at once.
 class AttackedServer : public ::testing::Test {
  protected:

@@ -1,3 +1,2 @@
 set(DEPS fusion_server fusion_parse fusion_store)
 set(TEST_TIMEOUT 600)
-set(COMPILED_TOGETHER 4)

@@ -11,7 +11,6 @@
 namespace fusion {
 namespace {
 
-constexpr char kSynchronize[] = "/fusion.v1.WorkerService/Synchronize";
 constexpr char kWriteBlob[] = "/fusion.v1.WorkerService/WriteBlob";
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 

@@ -1,3 +1,2 @@
 set(DEPS fusion_dispatch fusion_store fusion_proto)
 set(TEST_TIMEOUT 900)
-set(COMPILED_TOGETHER 6)

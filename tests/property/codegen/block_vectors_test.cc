@@ -31,7 +31,7 @@ std::vector<FusionImplementation> InOneBlock(const Graph& graph, int64_t length)
   return chosen;
 }
 
-void ExpectTheReference(const std::string& text) {
+void ExpectTheReferenceInOneBlock(const std::string& text) {
   auto parsed = ParseSource(TextSource(text), *Catalog::BuiltIn());
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   const Graph& graph = **parsed;
@@ -75,7 +75,7 @@ void ExpectTheReference(const std::string& text) {
 }
 
 TEST(BlockVectors, AReductionIsUsedByLaterMapsAndReductions) {
-  ExpectTheReference(
+  ExpectTheReferenceInOneBlock(
       "size n = 1500; vector[n] x, y, s, t, u, v; scalar a, d, e, f; input x, y, a; d = dot(x, y); e = "
       "mul(a, d);"
       "s = axpy(e, x, y); f = nrm2(s); t = scal(f, s); u = vadd(t, x); v = scal(d, u); return d, s, f, t, "
@@ -83,14 +83,14 @@ TEST(BlockVectors, AReductionIsUsedByLaterMapsAndReductions) {
 }
 
 TEST(BlockVectors, SeveralReductionsAreCompleteAtOnce) {
-  ExpectTheReference(
+  ExpectTheReferenceInOneBlock(
       "size n = 1500; vector[n] x, y, z; scalar big, small, range, total; input x, y; big = vmax(x); small = "
       "vmin(x);"
       "range = sub(big, small); total = asum(y); z = axpby(range, x, total, y); return z, total;");
 }
 
 TEST(BlockVectors, OfF64) {
-  ExpectTheReference(
+  ExpectTheReferenceInOneBlock(
       "size n = 1500; f64 vector[n] x, y; f64 scalar s, t; input x; s = nrm2(x); y = scal(s, x); t = sum(y);"
       "return y, t;");
 }

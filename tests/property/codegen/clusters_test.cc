@@ -20,11 +20,11 @@
 namespace fusion::testing {
 namespace {
 
-struct Case {
+struct ClusterCase {
   std::string example;
   bool grid_results;  // gathered over the rows
 };
-class ClustersTest : public ::testing::TestWithParam<Case> {};
+class ClustersTest : public ::testing::TestWithParam<ClusterCase> {};
 
 TEST_P(ClustersTest, AgreeWithTheReference) {
   auto parsed = ParseSource(ExampleSource(GetParam().example), *Catalog::BuiltIn());
@@ -85,8 +85,8 @@ TEST_P(ClustersTest, AgreeWithTheReference) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ClustersTest,
-                         ::testing::Values(Case{"atax", true}, Case{"bicgk", true}, Case{"softmax", false},
-                                           Case{"layer_norm", false}),
+                         ::testing::Values(ClusterCase{"atax", true}, ClusterCase{"bicgk", true},
+                                           ClusterCase{"softmax", false}, ClusterCase{"layer_norm", false}),
                          [](const auto& info) { return info.param.example; });
 
 // Rows that two blocks cannot hold, by four or eight: what a person exports for sizes that these fill, runs

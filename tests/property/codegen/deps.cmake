@@ -1,3 +1,2 @@
 set(DEPS fusion_codegen fusion_search fusion_parse fusion_model ${CMAKE_DL_LIBS})
 set(TEST_TIMEOUT 900)
-set(COMPILED_TOGETHER 4)

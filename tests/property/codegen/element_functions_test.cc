@@ -54,7 +54,7 @@ std::string CallText(const ElementaryFunction& function, const Overload& overloa
 }
 
 // The static parameters to try: all the same, and all but the first, or the second, small and large.
-std::vector<StaticParameters> ParametersOf(const Overload& overload) {
+std::vector<StaticParameters> ParametersOfOverload(const Overload& overload) {
   std::set<StaticParameters> all;
   for (const int size : {1, 2, 3, 4, 7, 8, 15, 16, 17, 24, 31, 32})
     for (const int other : {size, 1, kLargest})
@@ -75,7 +75,7 @@ TEST(ElementFunctions, AKernelFitsEveryArchitecture) {
   for (const ElementaryFunction* function : catalog->functions())
     for (const Overload& overload : function->overloads) {
       if (overload.form != v1::ELEMENT) continue;
-      for (const StaticParameters& parameters : ParametersOf(overload))
+      for (const StaticParameters& parameters : ParametersOfOverload(overload))
         for (const std::string prefix : {"", "f64 "}) {
           const std::string text = CallText(*function, overload, parameters, prefix);
           const auto graph = ParseSource(TextSource(text), catalog);

@@ -365,7 +365,7 @@ bool HasFewLanes(const FusionImplementation& implementation) {
   return p.threads_per_row > 0 && p.threads_per_row < 32;
 }
 
-std::vector<OptionCase> Cases() {
+std::vector<OptionCase> OptionCases() {
   std::vector<OptionCase> cases;
   for (const bool f64 : {false, true}) {
     const std::string type = f64 ? "_f64" : "_f32";
@@ -455,7 +455,7 @@ std::vector<OptionCase> Cases() {
   return cases;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, EveryOption, ::testing::ValuesIn(Cases()),
+INSTANTIATE_TEST_SUITE_P(All, EveryOption, ::testing::ValuesIn(OptionCases()),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace

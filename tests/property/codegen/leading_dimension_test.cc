@@ -22,14 +22,14 @@
 namespace fusion::testing {
 namespace {
 
-struct Case {
+struct LeadingCase {
   std::string example;
   v1::Target target;
   std::vector<LoadPath> paths;  // that must occur
   bool f64 = false;
 };
 
-std::string TextOf(const Case& test) {
+std::string TextOfExample(const LeadingCase& test) {
   const std::string text = ExampleSource(test.example).fuse();
   if (!test.f64) return text;
   return absl::StrReplaceAll(
@@ -38,8 +38,8 @@ std::string TextOf(const Case& test) {
 
 // The example with a leading dimension for each of its matrices, of two sizes in turn: those of one kernel
 // need not agree.
-std::string WithLeadingDimensions(const Case& test) {
-  const std::string text = TextOf(test), precision = test.f64 ? "f64 " : "";
+std::string WithLeadingDimensions(const LeadingCase& test) {
+  const std::string text = TextOfExample(test), precision = test.f64 ? "f64 " : "";
   std::string out = "size lda = 1, ldb = 1;\n";
   int count = 0;
   for (size_t at = 0; at < text.size();) {
@@ -73,11 +73,11 @@ std::vector<double> Respace(const std::vector<double>& entries, int64_t rows, in
   return out;
 }
 
-class LeadingDimensionTest : public ::testing::TestWithParam<Case> {};
+class LeadingDimensionTest : public ::testing::TestWithParam<LeadingCase> {};
 
 TEST_P(LeadingDimensionTest, WholeExamplesAgreeWithTheReferenceWithoutPadding) {
   const auto& [example, target, paths, f64] = GetParam();
-  auto dense = ParseSource(TextSource(TextOf(GetParam())), *Catalog::BuiltIn());
+  auto dense = ParseSource(TextSource(TextOfExample(GetParam())), *Catalog::BuiltIn());
   auto spaced = ParseSource(TextSource(WithLeadingDimensions(GetParam())), *Catalog::BuiltIn());
   ASSERT_TRUE(dense.ok()) << dense.status();
   ASSERT_TRUE(spaced.ok()) << spaced.status() << WithLeadingDimensions(GetParam());
@@ -152,21 +152,25 @@ TEST_P(LeadingDimensionTest, WholeExamplesAgreeWithTheReferenceWithoutPadding) {
 }
 
 constexpr LoadPath kDirect = LoadPath::kDirect, kStaged = LoadPath::kStaged, kBulk = LoadPath::kBulk;
-INSTANTIATE_TEST_SUITE_P(
-    All, LeadingDimensionTest,
-    ::testing::Values(
-        Case{"atax", v1::CUDA, {kDirect, kStaged, kBulk}}, Case{"bicgk", v1::CUDA, {kDirect, kStaged, kBulk}},
-        Case{"gemver", v1::CUDA, {kDirect, kStaged}}, Case{"layer_norm", v1::CUDA, {kDirect, kStaged, kBulk}},
-        Case{"softmax", v1::CUDA, {kDirect, kStaged, kBulk}},
-        Case{"madd", v1::CUDA, {kDirect, kStaged, kBulk}}, Case{"sgemvt", v1::CUDA, {kDirect, kStaged}},
-        Case{"gesummv", v1::CUDA, {kDirect, kStaged}}, Case{"rms_norm", v1::CUDA, {kDirect, kStaged}},
-        Case{"cg_step", v1::CUDA, {kDirect}}, Case{"sgemvt", v1::CUDA, {kDirect, kStaged}, true},
-        Case{"rms_norm", v1::CUDA, {kDirect, kStaged}, true}, Case{"softmax", v1::HOST, {kDirect}},
-        Case{"madd", v1::HOST, {kDirect}}),
-    [](const auto& info) {
-      return info.param.example + (info.param.f64 ? "_f64" : "") +
-             (info.param.target == v1::CUDA ? "_cuda" : "_host");
-    });
+INSTANTIATE_TEST_SUITE_P(All, LeadingDimensionTest,
+                         ::testing::Values(LeadingCase{"atax", v1::CUDA, {kDirect, kStaged, kBulk}},
+                                           LeadingCase{"bicgk", v1::CUDA, {kDirect, kStaged, kBulk}},
+                                           LeadingCase{"gemver", v1::CUDA, {kDirect, kStaged}},
+                                           LeadingCase{"layer_norm", v1::CUDA, {kDirect, kStaged, kBulk}},
+                                           LeadingCase{"softmax", v1::CUDA, {kDirect, kStaged, kBulk}},
+                                           LeadingCase{"madd", v1::CUDA, {kDirect, kStaged, kBulk}},
+                                           LeadingCase{"sgemvt", v1::CUDA, {kDirect, kStaged}},
+                                           LeadingCase{"gesummv", v1::CUDA, {kDirect, kStaged}},
+                                           LeadingCase{"rms_norm", v1::CUDA, {kDirect, kStaged}},
+                                           LeadingCase{"cg_step", v1::CUDA, {kDirect}},
+                                           LeadingCase{"sgemvt", v1::CUDA, {kDirect, kStaged}, true},
+                                           LeadingCase{"rms_norm", v1::CUDA, {kDirect, kStaged}, true},
+                                           LeadingCase{"softmax", v1::HOST, {kDirect}},
+                                           LeadingCase{"madd", v1::HOST, {kDirect}}),
+                         [](const auto& info) {
+                           return info.param.example + (info.param.f64 ? "_f64" : "") +
+                                  (info.param.target == v1::CUDA ? "_cuda" : "_host");
+                         });
 
 }  // namespace
 }  // namespace fusion::testing

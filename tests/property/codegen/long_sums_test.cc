@@ -55,7 +55,7 @@ Sums OfVector(const SizeValues&, const std::vector<double>& entries) {
 
 // Sums of columns, of rows, and of what those give. (Means and norms differ from sums by what is done once at
 // the end; those of vectors are above.)
-constexpr char kMatrix[] = R"(
+constexpr char kSumsOfMatrix[] = R"(
 size m, n;
 matrix[m,n] A;  vector[m] one, r;  vector[n] c, t;  scalar d;
 input A, one;
@@ -157,7 +157,7 @@ TEST_P(LongSums, KeepTheDigitsOfF32) {
   EXPECT_GE(runs, static_cast<int>(2 * codes.size()));
 }
 
-std::vector<SumCase> Cases() {
+std::vector<SumCase> SumCases() {
   const std::vector<SizeValues> lengths = {{{"n", 6000}}, {{"n", 3000017}}};
   const std::vector<SizeValues> shapes = {{{"m", 1000003}, {"n", 3}},
                                           {{"m", 3001}, {"n", 501}},
@@ -176,7 +176,7 @@ std::vector<SumCase> Cases() {
        .expected = OfVector,
        .target = v1::HOST},
       {.name = "matrix_host",
-       .text = kMatrix,
+       .text = kSumsOfMatrix,
        .planned = {{{"m", 4093}, {"n", 5001}}},
        .sizes = shapes,
        .expected = OfMatrix,
@@ -192,14 +192,14 @@ std::vector<SumCase> Cases() {
                    {"long", {{"m", 3}, {"n", 1000003}}, {{"m", 3}, {"n", 1000003}}}};
   for (const auto& [name, planned, size] : of_shapes)
     cases.push_back({.name = "matrix_" + name,
-                     .text = kMatrix,
+                     .text = kSumsOfMatrix,
                      .planned = {planned},
                      .sizes = {size},
                      .expected = OfMatrix});
   return cases;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, LongSums, ::testing::ValuesIn(Cases()),
+INSTANTIATE_TEST_SUITE_P(All, LongSums, ::testing::ValuesIn(SumCases()),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace

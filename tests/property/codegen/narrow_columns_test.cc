@@ -33,7 +33,7 @@ std::vector<FusionImplementation> NarrowKernels(const Graph& graph, int64_t rows
   return chosen;
 }
 
-void ExpectTheReference(const std::string& text) {
+void ExpectTheReferenceOfNarrowColumns(const std::string& text) {
   auto parsed = ParseSource(TextSource(text), *Catalog::BuiltIn());
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   const Graph& graph = **parsed;
@@ -72,19 +72,19 @@ void ExpectTheReference(const std::string& text) {
 }
 
 TEST(NarrowColumns, StatisticsOfOneMatrix) {
-  ExpectTheReference(
+  ExpectTheReferenceOfNarrowColumns(
       "size m, n; matrix[m,n] A; vector[n] s, q, lo, hi; input A; s = colmean(A); q = colnrm2(A);"
       "lo = colmin(A); hi = colmax(A); return s, q, lo, hi;");
 }
 
 TEST(NarrowColumns, MapsBeforeAndAfterTheReductions) {
-  ExpectTheReference(
+  ExpectTheReferenceOfNarrowColumns(
       "size m, n; matrix[m,n] A, B, C, D; vector[n] v, s, t; scalar a; input A, B, v, a; C = colmul(A, v);"
       "D = madd(C, B); s = colsum(D); t = scal(a, s); return s, t;");
 }
 
 TEST(NarrowColumns, InDoublePrecision) {
-  ExpectTheReference(
+  ExpectTheReferenceOfNarrowColumns(
       "size m, n; f64 matrix[m,n] A; f64 vector[n] s, hi; input A; s = colsum(A); hi = colmax(A); return s, "
       "hi;");
 }

@@ -17,33 +17,22 @@
 #include "server/cover/subset_row_cuts.h"
 #include "server/cover/window.h"
 #include "server/cover/zero_half_cuts.h"
+#include "tests/property/cover/all_partitions.h"
 #include "tests/property/cover/small_graphs.h"
 #include "tests/random_dags.h"
 
 namespace fusion {
 namespace {
 
+using testing::AllPartitions;
 using testing::ConvexProblem;
 using testing::DagOf;
-
-Deadline Soon() { return DeadlineAfter(std::chrono::seconds(20)); }
+using testing::Soon;
 
 CoverProblem RandomProblem(std::mt19937& random) {
   const int count = std::uniform_int_distribution<int>(3, 8)(random);
   const uint64_t all = (uint64_t{1} << (count * (count - 1) / 2)) - 1;
   return ConvexProblem(DagOf(count, random() & random() & all), count <= 6 ? 1.0 : 0.5, 1, random);
-}
-
-// Every cover, by brute force: its sets in schedule order.
-std::vector<Partition> AllPartitions(const CoverProblem& problem, const SetProblem& sets) {
-  std::vector<Partition> partitions;
-  const CoverResult listed = BruteForceCovers(problem, {.count = 1'000'000}).value();
-  for (const CoverSolution& cover : listed.covers) {
-    partitions.push_back({{}, cover.seconds});
-    for (int column : cover.columns)
-      partitions.back().sets.push_back(sets.Find(problem.columns[column].nodes.Members()));
-  }
-  return partitions;
 }
 
 std::set<int> SetOf(const std::vector<int>& sets) { return {sets.begin(), sets.end()}; }

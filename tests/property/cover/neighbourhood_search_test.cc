@@ -12,17 +12,18 @@
 #include "server/cover/dual_ascent.h"
 #include "server/cover/greedy_partition.h"
 #include "server/cover/near_partitions.h"
+#include "tests/property/cover/all_partitions.h"
 #include "tests/property/cover/small_graphs.h"
 #include "tests/random_dags.h"
 
 namespace fusion {
 namespace {
 
+using testing::AllPartitions;
 using testing::ConvexProblem;
 using testing::DagOf;
 using testing::Fault;
-
-Deadline Soon() { return DeadlineAfter(std::chrono::seconds(20)); }
+using testing::Soon;
 
 CoverProblem RandomProblem(int round, std::mt19937& random) {
   const int count = std::uniform_int_distribution<int>(3, 9)(random);
@@ -30,20 +31,6 @@ CoverProblem RandomProblem(int round, std::mt19937& random) {
   uint64_t edges = random() | uint64_t{random()} << 32;
   if (round % 2) edges &= random() | uint64_t{random()} << 32;
   return ConvexProblem(DagOf(count, edges & all), count <= 6 ? 1.0 : 0.4, 1, random);
-}
-
-// Every cover, by brute force, as sets of the set problem.
-std::vector<Partition> AllPartitions(const CoverProblem& problem, const SetProblem& sets) {
-  std::vector<int> set_of(problem.columns.size());
-  for (size_t set = 0; set < sets.sets.size(); ++set)
-    set_of[sets.sets[set].columns[0]] = static_cast<int>(set);
-  std::vector<Partition> partitions;
-  const CoverResult listed = BruteForceCovers(problem, {.count = 1'000'000}).value();
-  for (const CoverSolution& cover : listed.covers) {
-    partitions.push_back({{}, cover.seconds});
-    for (int column : cover.columns) partitions.back().sets.push_back(set_of[column]);
-  }
-  return partitions;
 }
 
 std::string FaultOf(const CoverProblem& problem, const SetProblem& sets, const Partition& partition) {

@@ -10,7 +10,7 @@
 namespace fusion {
 namespace {
 
-LinearizationProblem RandomProblem(int count, std::mt19937& random) {
+LinearizationProblem RandomLinearization(int count, std::mt19937& random) {
   LinearizationProblem problem;
   problem.node_count = count;
   const bool staged = random() % 3 == 0;
@@ -95,7 +95,7 @@ void ExpectTheFirstOfTheBest(const LinearizationProblem& problem) {
 TEST(Linearize, AgreesWithAllOrders) {
   std::mt19937 random(5);
   for (int round = 0; round < 400; ++round) {
-    ExpectTheFirstOfTheBest(RandomProblem(1 + round % 7, random));
+    ExpectTheFirstOfTheBest(RandomLinearization(1 + round % 7, random));
     ASSERT_FALSE(::testing::Test::HasFailure()) << "round " << round;
   }
 }
@@ -136,7 +136,7 @@ TEST(Linearize, AgreesWithAllOrdersOfEverySmallGraph) {
 TEST(Linearize, IsValidAndNoWorseThanTheFirstOrderAtAnyStepLimit) {
   std::mt19937 random(6);
   for (int round = 0; round < 60; ++round) {
-    const LinearizationProblem problem = RandomProblem(12, random);
+    const LinearizationProblem problem = RandomLinearization(12, random);
     const Linearization best = Linearize(problem);
     EXPECT_TRUE(best.proved_optimal);
     int64_t last = std::numeric_limits<int64_t>::max();

@@ -1,2 +1,1 @@
 set(DEPS fusion_agent gRPC::grpc++ ${CMAKE_DL_LIBS})
-set(COMPILED_TOGETHER 4)

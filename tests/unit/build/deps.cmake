@@ -1,2 +1,1 @@
 set(DEPS fusion_build ${CMAKE_DL_LIBS})
-set(COMPILED_TOGETHER 5)

@@ -26,8 +26,8 @@ overloads {
 )";
 constexpr char kSource[] = "template <class T>\nFUSION_FN T twice_map(T x) {\n  return T(2) * x;\n}\n";
 
-std::string ErrorOf(std::string description, const std::string& from, const std::string& to,
-                    const std::string& folder = "functions/mine/twice") {
+std::string ErrorOfChange(std::string description, const std::string& from, const std::string& to,
+                          const std::string& folder = "functions/mine/twice") {
   size_t at = description.find(from);
   EXPECT_NE(at, std::string::npos);
   description.replace(at, from.size(), to);
@@ -46,32 +46,32 @@ TEST(ParseFunctionFilesTest, PutsTheRoutinesIntoTheDefinition) {
 
 // Lines and columns count from 1.
 TEST(ParseFunctionFilesTest, ErrorsNameFileLineAndColumn) {
-  EXPECT_THAT(ErrorOf(kDescription, "form: ENTRYWISE", "form: \"ENTRYWISE\""),
+  EXPECT_THAT(ErrorOfChange(kDescription, "form: ENTRYWISE", "form: \"ENTRYWISE\""),
               StartsWith("functions/mine/twice/function.textproto:5:9: "));
-  EXPECT_THAT(ErrorOf(kDescription, "flops:", "flop:"),
+  EXPECT_THAT(ErrorOfChange(kDescription, "flops:", "flop:"),
               StartsWith("functions/mine/twice/function.textproto:10:7: "));
-  EXPECT_EQ(ErrorOf(kDescription, "\"twice_map\"", "\"thrice_map\""),
+  EXPECT_EQ(ErrorOfChange(kDescription, "\"twice_map\"", "\"thrice_map\""),
             "functions/mine/twice/function.textproto:9:3: function \"twice\", overload 1: routine "
             "\"thrice_map\" is not "
             "defined in the source (routines.h)");
   EXPECT_THAT(
-      ErrorOf(kDescription, "type: \"any\"", "type: \"vector[i]\""),
+      ErrorOfChange(kDescription, "type: \"any\"", "type: \"vector[i]\""),
       StartsWith("functions/mine/twice/function.textproto:6:3: function \"twice\", overload 1: operand x"));
   // Where a field is missing, the place of what should contain it.
   EXPECT_THAT(
-      ErrorOf(kDescription, "flops: \"1\"", ""),
+      ErrorOfChange(kDescription, "flops: \"1\"", ""),
       StartsWith("functions/mine/twice/function.textproto:4:1: function \"twice\", overload 1: flops"));
 }
 
 TEST(ParseFunctionFilesTest, FolderNamesMustFit) {
-  EXPECT_THAT(ErrorOf(kDescription, "twice", "twice", "functions/mine/double"),
+  EXPECT_THAT(ErrorOfChange(kDescription, "twice", "twice", "functions/mine/double"),
               HasSubstr(":1:1: the name must be that of the folder, \"double\", but it is \"twice\""));
-  EXPECT_THAT(ErrorOf(kDescription, "twice", "twice", "functions/yours/twice"),
+  EXPECT_THAT(ErrorOfChange(kDescription, "twice", "twice", "functions/yours/twice"),
               HasSubstr(":2:1: the domain must be that of the folder, \"yours\", but it is \"mine\""));
 }
 
 TEST(ParseFunctionFilesTest, SourceBelongsIntoItsOwnFile) {
-  EXPECT_THAT(ErrorOf(kDescription, "domain:", "source: \"int x;\"\ndomain:"),
+  EXPECT_THAT(ErrorOfChange(kDescription, "domain:", "source: \"int x;\"\ndomain:"),
               HasSubstr(":2:1: in the library folder the source stands in routines.h"));
 }
 

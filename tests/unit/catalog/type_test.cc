@@ -7,13 +7,13 @@
 namespace fusion {
 namespace {
 
-const Extent kM{.name = "m"};
-const Extent kN{.name = "n"};
+const Extent kRows{.name = "m"};
+const Extent kColumns{.name = "n"};
 
 TEST(TypeTest, PrintsAsDeclared) {
   EXPECT_EQ(Type::Scalar(v1::F32).ToString(), "scalar");
-  EXPECT_EQ(Type::Matrix(v1::F32, kM, kN).ToString(), "matrix[m,n]");
-  EXPECT_EQ(Type::Vector(v1::F64, kN).ToString(), "f64 vector[n]");
+  EXPECT_EQ(Type::Matrix(v1::F32, kRows, kColumns).ToString(), "matrix[m,n]");
+  EXPECT_EQ(Type::Vector(v1::F64, kColumns).ToString(), "f64 vector[n]");
   EXPECT_EQ(Type::Vector(v1::F32, {"", 512}).ToString(), "vector[512]");
   EXPECT_EQ(Type::Element(v1::F32, {}).ToString(), "SCALAR");
   EXPECT_EQ(Type::Element(v1::F32, {3}).ToString(), "VECTOR3");
@@ -23,9 +23,9 @@ TEST(TypeTest, PrintsAsDeclared) {
 TEST(TypeTest, CountsEntriesAndBytes) {
   SizeValues sizes = {{"m", 3}, {"n", 5}, {kElementsSize, 100}};
   EXPECT_EQ(Type::Scalar(v1::F32).Entries(sizes), 1);
-  EXPECT_EQ(Type::Matrix(v1::F64, kM, kN).Entries(sizes), 15);
-  EXPECT_EQ(Type::Matrix(v1::F64, kM, kN).Bytes(sizes), 120);
-  EXPECT_EQ(Type::Matrix(v1::F32, {"", 7}, kN).Bytes(sizes), 140);
+  EXPECT_EQ(Type::Matrix(v1::F64, kRows, kColumns).Entries(sizes), 15);
+  EXPECT_EQ(Type::Matrix(v1::F64, kRows, kColumns).Bytes(sizes), 120);
+  EXPECT_EQ(Type::Matrix(v1::F32, {"", 7}, kColumns).Bytes(sizes), 140);
   EXPECT_EQ(Type::Element(v1::F32, {3, 2}).element_entries(), 6);
   EXPECT_EQ(Type::Element(v1::F32, {3, 2}).Entries(sizes), 600);
   EXPECT_EQ(Type::Element(v1::F32, {}).Entries(sizes), 100);
@@ -33,13 +33,13 @@ TEST(TypeTest, CountsEntriesAndBytes) {
 
 TEST(TypeTest, EntriesSaturateInsteadOfOverflowing) {
   SizeValues sizes = {{"m", int64_t{1} << 40}, {"n", int64_t{1} << 40}};
-  EXPECT_EQ(Type::Matrix(v1::F32, kM, kN).Entries(sizes), std::numeric_limits<int64_t>::max());
+  EXPECT_EQ(Type::Matrix(v1::F32, kRows, kColumns).Entries(sizes), std::numeric_limits<int64_t>::max());
 }
 
 TEST(TypeTest, Equality) {
-  EXPECT_EQ(Type::Vector(v1::F32, kN), Type::Vector(v1::F32, kN));
-  EXPECT_NE(Type::Vector(v1::F32, kN), Type::Vector(v1::F64, kN));
-  EXPECT_NE(Type::Vector(v1::F32, kN), Type::Vector(v1::F32, kM));
+  EXPECT_EQ(Type::Vector(v1::F32, kColumns), Type::Vector(v1::F32, kColumns));
+  EXPECT_NE(Type::Vector(v1::F32, kColumns), Type::Vector(v1::F64, kColumns));
+  EXPECT_NE(Type::Vector(v1::F32, kColumns), Type::Vector(v1::F32, kRows));
   EXPECT_NE(Type::Scalar(v1::F32), Type::Element(v1::F32, {}));
 }
 

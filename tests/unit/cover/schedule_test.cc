@@ -9,7 +9,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::UnorderedElementsAre;
 
-SetProblem Problem(std::vector<std::vector<int>> successors, const std::vector<std::vector<int>>& sets) {
+SetProblem ProblemOfSets(std::vector<std::vector<int>> successors,
+                         const std::vector<std::vector<int>>& sets) {
   CoverProblem problem;
   problem.node_count = static_cast<int>(successors.size());
   problem.successors = std::move(successors);
@@ -28,7 +29,7 @@ std::vector<int> Numbers(const SetProblem& problem, const std::vector<std::vecto
 }
 
 TEST(ScheduleOrder, PutsProducersFirstAndSmallNodesBefore) {
-  const SetProblem problem = Problem({{}, {}, {0}, {}}, {{0}, {1, 3}, {2}});
+  const SetProblem problem = ProblemOfSets({{}, {}, {0}, {}}, {{0}, {1, 3}, {2}});
   const auto order = ScheduleOrder(problem, Numbers(problem, {{0}, {1, 3}, {2}}));
   ASSERT_TRUE(order.has_value());
   EXPECT_EQ(*order, Numbers(problem, {{1, 3}, {2}, {0}}));
@@ -36,8 +37,8 @@ TEST(ScheduleOrder, PutsProducersFirstAndSmallNodesBefore) {
 
 // Edges 0->1, 2->3, 4->5: {1,2}, {3,4} and {5,0} form a cycle of three.
 SetProblem Ring() {
-  return Problem({{1}, {}, {3}, {}, {5}, {}},
-                 {{0}, {1}, {2}, {3}, {4}, {5}, {1, 2}, {3, 4}, {0, 5}, {0, 3, 4}, {3, 4, 5}});
+  return ProblemOfSets({{1}, {}, {3}, {}, {5}, {}},
+                       {{0}, {1}, {2}, {3}, {4}, {5}, {1, 2}, {3, 4}, {0, 5}, {0, 3, 4}, {3, 4, 5}});
 }
 
 TEST(ScheduleOrder, SeesACycle) {
@@ -49,8 +50,8 @@ TEST(ScheduleOrder, SeesACycle) {
 TEST(CycleCuts, HoldForAllSetsThatWouldFormTheSameCycle) {
   // A fourth pair of nodes lets sets contain the ring's crossings and more.
   const SetProblem problem =
-      Problem({{1}, {}, {3}, {}, {5}, {}, {}},
-              {{0}, {1}, {2}, {3}, {4}, {5}, {6}, {1, 2}, {1, 2, 6}, {3, 4}, {3, 4, 6}, {0, 5}});
+      ProblemOfSets({{1}, {}, {3}, {}, {5}, {}, {}},
+                    {{0}, {1}, {2}, {3}, {4}, {5}, {6}, {1, 2}, {1, 2, 6}, {3, 4}, {3, 4, 6}, {0, 5}});
   const auto cuts = CycleCuts(problem, Numbers(problem, {{1, 2}, {3, 4, 6}, {0, 5}}));
   ASSERT_EQ(cuts.size(), 1u);
   EXPECT_EQ(cuts[0].limit, 2);
@@ -79,7 +80,7 @@ TEST(SplitCycles, SplitsTheCheapestSetAndKeepsTheRest) {
 }
 
 TEST(SplitCycles, NeedsSetsToSplitInto) {
-  const SetProblem problem = Problem({{1, 3}, {}, {1, 3}, {}}, {{0, 3}, {1, 2}});
+  const SetProblem problem = ProblemOfSets({{1, 3}, {}, {1, 3}, {}}, {{0, 3}, {1, 2}});
   EXPECT_FALSE(SplitCycles(problem, {0, 1}).has_value());
 }
 

@@ -1,2 +1,1 @@
 set(DEPS fusion_jobs fusion_upkeep)
-set(COMPILED_TOGETHER 4)

@@ -17,7 +17,7 @@ using nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::UnorderedElementsAre;
 
-Timestamp At(double seconds) {
+Timestamp AtSeconds(double seconds) {
   return Timestamp(std::chrono::microseconds(static_cast<int64_t>(seconds * 1e6)));
 }
 
@@ -26,8 +26,8 @@ JobRecord Job(JobState state = JobState::kSucceeded) {
   job.id = "jobs/1";
   job.state = state;
   job.graph_name = "bicgk";
-  job.created = At(100);
-  job.updated = At(110);
+  job.created = AtSeconds(100);
+  job.updated = AtSeconds(110);
   return job;
 }
 
@@ -37,9 +37,9 @@ AttemptRecord Attempt(int64_t fence, const std::string& worker, double queued, d
   attempt.fence = fence;
   attempt.worker = worker;
   attempt.instance = worker + " process";
-  attempt.queued = At(queued);
-  attempt.claimed = At(claimed);
-  attempt.ended = how.empty() ? Timestamp() : At(ended);
+  attempt.queued = AtSeconds(queued);
+  attempt.claimed = AtSeconds(claimed);
+  attempt.ended = how.empty() ? Timestamp() : AtSeconds(ended);
   attempt.ended_how = how;
   return attempt;
 }
@@ -51,14 +51,14 @@ TracedTask Task(const std::string& id, TaskKind kind, std::vector<AttemptRecord>
   task.kind = kind;
   task.state = state;
   task.requirements = {"CUDA", "sm_90", kind == TaskKind::kTime ? "GPU-1" : ""};
-  task.created = attempts.empty() ? At(101) : attempts[0].queued;
-  task.updated = At(109);
+  task.created = attempts.empty() ? AtSeconds(101) : attempts[0].queued;
+  task.updated = AtSeconds(109);
   task.attempts = std::move(attempts);
   return task;
 }
 
 json Trace(const JobRecord& job, const JobTraceRecord& record) {
-  const json trace = json::parse(TraceJson(job, record, At(120)));
+  const json trace = json::parse(TraceJson(job, record, AtSeconds(120)));
   testing::CheckTraceEvents(trace["traceEvents"]);
   return trace;
 }
@@ -87,7 +87,8 @@ std::string ThreadName(const json& trace, const json& span) {
 TEST(JobTraceTest, AJobWithStagesTasksAndWorkers) {
   JobTraceRecord record;
   record.traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-  record.stages = {{1, "search", At(100.5), At(101)}, {2, "build round 1", At(101), At(104)}};
+  record.stages = {{1, "search", AtSeconds(100.5), AtSeconds(101)},
+                   {2, "build round 1", AtSeconds(101), AtSeconds(104)}};
   record.tasks = {Task("tasks/a", TaskKind::kBuild, {Attempt(1, "alpha", 101, 102, 103, "DONE")}),
                   Task("tasks/b", TaskKind::kBuild, {Attempt(1, "alpha", 101, 102, 104, "DONE")}),
                   Task("tasks/c", TaskKind::kTime, {Attempt(1, "beta", 104, 105, 106, "DONE")})};
@@ -140,9 +141,9 @@ TEST(JobTraceTest, EveryAttemptIsThereAndLostLeasesAreMarked) {
 
 TEST(JobTraceTest, WhatHasNotEndedReachesToNow) {
   JobTraceRecord record;
-  record.stages = {{1, "search", At(101), Timestamp()},
-                   {2, "search", At(105), At(106)},
-                   {3, "codegen", At(106), Timestamp()}};
+  record.stages = {{1, "search", AtSeconds(101), Timestamp()},
+                   {2, "search", AtSeconds(105), AtSeconds(106)},
+                   {3, "codegen", AtSeconds(106), Timestamp()}};
   record.tasks = {
       Task("tasks/a", TaskKind::kBuild, {Attempt(1, "alpha", 107, 107.5, 0, "")}, TaskState::kRunning),
       Task("tasks/b", TaskKind::kBuild, {Attempt(1, "alpha", 107, 108, 109, "WORKER_FAILED")},

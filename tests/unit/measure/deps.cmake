@@ -1,2 +1,1 @@
 set(DEPS fusion_measure fusion_runner_program ${CMAKE_DL_LIBS})
-set(COMPILED_TOGETHER 4)

@@ -22,8 +22,8 @@ ResidualFeatures Features(double first, double second = 0) {
 }
 
 // Measured at `error` times its prediction of 1 ms.
-RememberedKernel Kernel(const std::string& variant, double error, const ResidualFeatures& features,
-                        const std::string& sizes = kSizes) {
+RememberedKernel Remembered(const std::string& variant, double error, const ResidualFeatures& features,
+                            const std::string& sizes = kSizes) {
   return {.sizes = sizes,
           .variant = variant,
           .seconds = 1e-3 * error,
@@ -33,7 +33,7 @@ RememberedKernel Kernel(const std::string& variant, double error, const Residual
 }
 
 TEST(FamilyTimes, AKernelThatWasMeasuredIsPredictedByItsTime) {
-  const FamilyTimes times({Kernel("a", 2, Features(1)), Kernel("b", 0.5, Features(1, 1))}, kSizes,
+  const FamilyTimes times({Remembered("a", 2, Features(1)), Remembered("b", 0.5, Features(1, 1))}, kSizes,
                           Residual());
   const FamilyTimes::Answer a = times.Of("a", Features(1)), b = times.Of("b", Features(1, 1));
   EXPECT_NEAR(a.factor, 2, 0.1);
@@ -44,7 +44,7 @@ TEST(FamilyTimes, AKernelThatWasMeasuredIsPredictedByItsTime) {
 }
 
 TEST(FamilyTimes, OthersAreCorrectedByTheirNeighboursTheMoreTheNearerTheyAre) {
-  const FamilyTimes times({Kernel("slow", 2, Features(1)), Kernel("fast", 1, Features(1, 2))}, kSizes,
+  const FamilyTimes times({Remembered("slow", 2, Features(1)), Remembered("fast", 1, Features(1, 2))}, kSizes,
                           Residual());
   const FamilyTimes::Answer near_slow = times.Of("x", Features(1, 0.2)),
                             near_fast = times.Of("x", Features(1, 1.8)), far = times.Of("x", Features(5, 5));
@@ -58,8 +58,8 @@ TEST(FamilyTimes, OthersAreCorrectedByTheirNeighboursTheMoreTheNearerTheyAre) {
 }
 
 TEST(FamilyTimes, OtherSizesTellLittle) {
-  const FamilyTimes here({Kernel("a", 2, Features(1))}, kSizes, Residual()),
-      there({Kernel("a", 2, Features(1), "512,512")}, kSizes, Residual());
+  const FamilyTimes here({Remembered("a", 2, Features(1))}, kSizes, Residual()),
+      there({Remembered("a", 2, Features(1), "512,512")}, kSizes, Residual());
   EXPECT_GT(there.Of("a", Features(1)).factor, 1.02);
   EXPECT_LT(there.Of("a", Features(1)).factor, 1.1);
   EXPECT_GT(here.Of("a", Features(1)).factor, 1.9);
@@ -69,15 +69,15 @@ TEST(FamilyTimes, OtherSizesTellLittle) {
 TEST(FamilyTimes, OfManyThoseOfTheSameSizesCount) {
   std::vector<RememberedKernel> kernels;
   for (int i = 0; i < 3 * kMostRelatives; ++i)
-    kernels.push_back(Kernel(std::to_string(i), 1, Features(i * 0.01), "512,512"));
-  kernels.push_back(Kernel("mine", 2, Features(1)));
+    kernels.push_back(Remembered(std::to_string(i), 1, Features(i * 0.01), "512,512"));
+  kernels.push_back(Remembered("mine", 2, Features(1)));
   const FamilyTimes times(kernels, kSizes, Residual());
   EXPECT_NEAR(times.Of("mine", Features(1)).factor, 2, 0.1);
   EXPECT_EQ(times.Of("mine", Features(1)).seconds, 2e-3);
 }
 
 TEST(FamilyTimes, TimesThatAreNoneAreLeftOut) {
-  std::vector<RememberedKernel> kernels(5, Kernel("a", 2, Features(1)));
+  std::vector<RememberedKernel> kernels(5, Remembered("a", 2, Features(1)));
   kernels[0].seconds = 0;
   kernels[1].seconds = std::numeric_limits<double>::infinity();
   kernels[2].predicted_seconds = -1;
@@ -86,12 +86,12 @@ TEST(FamilyTimes, TimesThatAreNoneAreLeftOut) {
   EXPECT_TRUE(FamilyTimes(kernels, kSizes, Residual()).empty());
   EXPECT_TRUE(FamilyTimes().empty());
   // Twice the same is no fault either.
-  kernels.assign(2, Kernel("a", 2, Features(1)));
+  kernels.assign(2, Remembered("a", 2, Features(1)));
   EXPECT_NEAR(FamilyTimes(kernels, kSizes, Residual()).Of("a", Features(1)).factor, 2, 0.1);
 }
 
 TEST(FamilyTimes, AShareOfACoverIsNoTimeOfTheKernelItself) {
-  RememberedKernel shared = Kernel("a", 2, Features(1));
+  RememberedKernel shared = Remembered("a", 2, Features(1));
   shared.deviation = 0.15;
   const FamilyTimes::Answer answer = FamilyTimes({shared}, kSizes, Residual()).Of("a", Features(1));
   EXPECT_FALSE(answer.seconds.has_value());
@@ -208,7 +208,7 @@ TEST(CostModel, AMeasuredKernelTakesItsTime) {
   kernel.estimate.memory_seconds = kernel.estimate.total_seconds = 1e-3;
   const CostModel model(DescribedDevice(v1::CUDA));
   // Also where the device's figures have changed since, and with them the prediction.
-  RememberedKernel remembered = Kernel("a", 2, FeaturesOf(kernel));
+  RememberedKernel remembered = Remembered("a", 2, FeaturesOf(kernel));
   remembered.predicted_seconds = 3e-3;
   model.Correct(FamilyTimes({remembered}, kSizes, Residual()), "a", FeaturesOf(kernel), &kernel.estimate);
   EXPECT_DOUBLE_EQ(kernel.estimate.total_seconds, 2e-3);
@@ -226,7 +226,7 @@ TEST(CostModel, NoPredictionIsBelowTheFloorOfItsBytes) {
   kernel.estimate.memory_seconds = kernel.estimate.total_seconds = 1e-3;
   kernel.estimate.floor_bytes = 8e8;  // 0.8 ms
   const CostModel cold(device), warm(device, 1e9);
-  RememberedKernel remembered = Kernel("a", 1e-3, FeaturesOf(kernel));
+  RememberedKernel remembered = Remembered("a", 1e-3, FeaturesOf(kernel));
   FusionImplementation measured = kernel, relative = kernel, back_to_back = kernel;
   cold.Correct(FamilyTimes({remembered}, kSizes, Residual()), "a", FeaturesOf(measured), &measured.estimate);
   EXPECT_DOUBLE_EQ(measured.estimate.total_seconds, 0.8e-3);
@@ -245,7 +245,7 @@ TEST(CostModel, NoPredictionIsBelowTheFloorOfItsBytes) {
 }
 
 TEST(FamilyTimes, ATimeOfAnotherModelIsKnownAndItsErrorIsNot) {
-  RememberedKernel old = Kernel("a", 2, Features(1));
+  RememberedKernel old = Remembered("a", 2, Features(1));
   old.predicted_seconds = 0;
   old.jobs = 3;
   old.learned_micros = 7;
@@ -268,7 +268,7 @@ TEST(Doubted, AKernelThatOneJobFoundSlowIsTriedAgain) {
     LearnFromCover(factor * 1e-3, 0, {&belief});
     const KernelBelief stored = Doubted(belief, 1e-3);
     EXPECT_EQ(stored.seconds, belief.seconds);
-    RememberedKernel kernel = Kernel("a", factor, Features(1));
+    RememberedKernel kernel = Remembered("a", factor, Features(1));
     kernel.deviation = stored.deviation;
     const FamilyTimes times({kernel}, kSizes, Residual());
     const FamilyTimes::Answer answer = times.Of("a", Features(1));

@@ -149,7 +149,7 @@ TEST(InputValues, DoNotChangeTheHashOfTheGraph) {
 }
 
 // z = neg(x) with more fields.
-std::string MessageErrors(const std::string& more) {
+std::string ErrorsOfValues(const std::string& more) {
   v1::Graph graph;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
       absl::StrCat("variables { name: 'x' type { extents { constant: 4 } } } ",
@@ -163,28 +163,28 @@ TEST(InputValues, OfAMessageAreCheckedAlike) {
   const auto values = [](const std::string& value) {
     return absl::StrCat("input_values { key: 'x' value { ", value, " } }");
   };
-  EXPECT_EQ(MessageErrors(values("kind: SORTED")), "ok");
-  EXPECT_EQ(MessageErrors(values("kind: DEFAULT")), "ok");
+  EXPECT_EQ(ErrorsOfValues(values("kind: SORTED")), "ok");
+  EXPECT_EQ(ErrorsOfValues(values("kind: DEFAULT")), "ok");
   EXPECT_EQ(
-      MessageErrors(values("kind: POSITIVE_DEFINITE lower: 1")),
+      ErrorsOfValues(values("kind: POSITIVE_DEFINITE lower: 1")),
       "f.pb:inputs[0]: error: input_values of x: POSITIVE_DEFINITE takes no numbers\n"
       "f.pb:inputs[0]: error: input_values of x: POSITIVE_DEFINITE takes square matrices: matrix[n,n] or "
       "MATRIX3x3; x is vector[4]");
-  EXPECT_EQ(MessageErrors(values("kind: UNIFORM")),
+  EXPECT_EQ(ErrorsOfValues(values("kind: UNIFORM")),
             "f.pb:inputs[0]: error: input_values of x: the lower bound must be less than the upper one, but "
             "they are "
             "0.0 and 0.0");
-  EXPECT_EQ(MessageErrors(values("kind: INTEGERS lower: nan upper: inf")),
+  EXPECT_EQ(ErrorsOfValues(values("kind: INTEGERS lower: nan upper: inf")),
             "f.pb:inputs[0]: error: input_values of x: a bound must be a finite number\n"
             "f.pb:inputs[0]: error: input_values of x: a bound must be a finite number");
-  EXPECT_EQ(MessageErrors(values("kind: SORTED blob: 'q'")),
+  EXPECT_EQ(ErrorsOfValues(values("kind: SORTED blob: 'q'")),
             "f.pb:inputs[0]: error: input_values of x: blob is given, but the kind is not FILE");
   EXPECT_EQ(
-      MessageErrors(values("kind: FILE")),
+      ErrorsOfValues(values("kind: FILE")),
       "f.pb:inputs[0]: error: input_values of x: a graph names no FILE; what is submitted with it does");
-  EXPECT_EQ(MessageErrors("input_values { key: 'xx' value { kind: SORTED } }"),
+  EXPECT_EQ(ErrorsOfValues("input_values { key: 'xx' value { kind: SORTED } }"),
             "f.pb: error: input_values: the graph has no input xx");
-  EXPECT_EQ(MessageErrors("input_values { key: 'X' value { kind: SORTED } }"),
+  EXPECT_EQ(ErrorsOfValues("input_values { key: 'X' value { kind: SORTED } }"),
             "f.pb: error: input_values: the graph has no input X (did you mean x?)");
   v1::Graph graph = ToProto(**ParseText("vector[4] x, z; input x; z = neg(x); return z;"));
   (*graph.mutable_input_values())["x"].set_kind(static_cast<v1::InputValues::Kind>(77));

@@ -1,2 +1,1 @@
 set(DEPS fusion_search fusion_parse)
-set(COMPILED_TOGETHER 4)

@@ -1,2 +1,1 @@
 set(DEPS fusion_store)
-set(COMPILED_TOGETHER 4)

@@ -14,10 +14,10 @@ namespace {
 using Bounds = Expression::Bounds;
 using Truth = Expression::Truth;
 
-const Expression::Names kNames{{"x", "y", "n"}, {}};
+const Expression::Names kNamesOfBounds{{"x", "y", "n"}, {}};
 
 Expression Parsed(const std::string& text) {
-  absl::StatusOr<Expression> expression = Expression::Parse(text, kNames);
+  absl::StatusOr<Expression> expression = Expression::Parse(text, kNamesOfBounds);
   EXPECT_TRUE(expression.ok()) << expression.status();
   return expression.ok() ? *expression : Expression();
 }

@@ -1,7 +1,6 @@
 #include "server/tuner/parameter_space.h"
 
 #include <gmock/gmock.h>
-#include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -10,6 +9,8 @@
 #include <string>
 #include <utility>
 
+#include "tests/unit/tuner/space.h"
+
 namespace fusion {
 namespace {
 
@@ -17,21 +18,7 @@ using ::testing::DoubleEq;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-v1::SectionDeclaration Declaration(const std::string& rest) {
-  v1::SectionDeclaration declaration;
-  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
-      "program: 'p' section: 's' device_class: 'd' " + rest, &declaration))
-      << rest;
-  return declaration;
-}
-
-std::shared_ptr<const ParameterSpace> Space(const std::string& rest) {
-  absl::StatusOr<std::shared_ptr<const ParameterSpace>> space = ParameterSpace::Create(Declaration(rest));
-  EXPECT_TRUE(space.ok()) << space.status();
-  return space.ok() ? *space : nullptr;
-}
-
-std::string ErrorOf(const std::string& rest) {
+std::string ErrorOfDeclaration(const std::string& rest) {
   const auto space = ParameterSpace::Create(Declaration(rest));
   EXPECT_TRUE(absl::IsInvalidArgument(space.status())) << rest << ": " << space.status();
   return std::string(space.status().message());
@@ -119,54 +106,63 @@ TEST(ParameterSpaceTest, GridPoints) {
 }
 
 TEST(ParameterSpaceTest, BadDeclarationsSayWhatIsWrong) {
-  EXPECT_THAT(ErrorOf("parameters { name: 'a' integer { lower: 5 upper: 1 step: 1 } }"),
+  EXPECT_THAT(ErrorOfDeclaration("parameters { name: 'a' integer { lower: 5 upper: 1 step: 1 } }"),
               HasSubstr("the lower bound 5 is above the upper bound 1"));
-  EXPECT_THAT(ErrorOf("parameters { name: 'a' integer { lower: 1 upper: 5 step: 0 } }"),
+  EXPECT_THAT(ErrorOfDeclaration("parameters { name: 'a' integer { lower: 1 upper: 5 step: 0 } }"),
               HasSubstr("the step is 0; it must be positive"));
-  EXPECT_THAT(ErrorOf("parameters { name: 'a' integer { lower: 1 upper: 5 step: -1 } }"),
+  EXPECT_THAT(ErrorOfDeclaration("parameters { name: 'a' integer { lower: 1 upper: 5 step: -1 } }"),
               HasSubstr("step is -1"));
-  EXPECT_THAT(ErrorOf("parameters { name: 'a' integer { lower: -9223372036854775808 upper: 5 step: 1 } }"),
-              HasSubstr("2^53"));
-  EXPECT_THAT(ErrorOf("parameters { name: 'a' power_of_two { lower: 3 upper: 8 } }"),
-              HasSubstr("must be powers of two"));
-  EXPECT_THAT(ErrorOf("parameters { name: 'a' power_of_two { lower: 8 upper: 4 } }"), HasSubstr("above"));
-  EXPECT_THAT(ErrorOf("parameters { name: 'a' enumeration { } }"), HasSubstr("this one has 0"));
-  EXPECT_THAT(ErrorOf("parameters { name: 'a' enumeration { values: 'x' values: 'x' } }"),
-              HasSubstr("x is there twice"));
-  EXPECT_THAT(ErrorOf("parameters { name: 'a' real { lower: nan upper: 1 } }"), HasSubstr("finite"));
-  EXPECT_THAT(ErrorOf("parameters { name: 'a' real { lower: 2 upper: 1 } }"), HasSubstr("above"));
-  EXPECT_THAT(ErrorOf("parameters { name: 'a' real { lower: 0 upper: 1 logarithmic: true } }"),
-              HasSubstr("above 0"));
-  EXPECT_THAT(ErrorOf("parameters { name: 'a' }"), HasSubstr("no values"));
-  EXPECT_THAT(ErrorOf("parameters { name: '9a' real { upper: 1 } }"), HasSubstr("begins with no digit"));
-  EXPECT_THAT(ErrorOf(""), HasSubstr("this one has 0"));
   EXPECT_THAT(
-      ErrorOf("parameters { name: 'a' real { upper: 1 } } parameters { name: 'a' real { upper: 1 } }"),
-      HasSubstr("there twice"));
-  EXPECT_THAT(ErrorOf("parameters { name: 'a' real { upper: 1 } } context { name: 'a' value: 1 }"),
+      ErrorOfDeclaration("parameters { name: 'a' integer { lower: -9223372036854775808 upper: 5 step: 1 } }"),
+      HasSubstr("2^53"));
+  EXPECT_THAT(ErrorOfDeclaration("parameters { name: 'a' power_of_two { lower: 3 upper: 8 } }"),
+              HasSubstr("must be powers of two"));
+  EXPECT_THAT(ErrorOfDeclaration("parameters { name: 'a' power_of_two { lower: 8 upper: 4 } }"),
+              HasSubstr("above"));
+  EXPECT_THAT(ErrorOfDeclaration("parameters { name: 'a' enumeration { } }"), HasSubstr("this one has 0"));
+  EXPECT_THAT(ErrorOfDeclaration("parameters { name: 'a' enumeration { values: 'x' values: 'x' } }"),
+              HasSubstr("x is there twice"));
+  EXPECT_THAT(ErrorOfDeclaration("parameters { name: 'a' real { lower: nan upper: 1 } }"),
+              HasSubstr("finite"));
+  EXPECT_THAT(ErrorOfDeclaration("parameters { name: 'a' real { lower: 2 upper: 1 } }"), HasSubstr("above"));
+  EXPECT_THAT(ErrorOfDeclaration("parameters { name: 'a' real { lower: 0 upper: 1 logarithmic: true } }"),
+              HasSubstr("above 0"));
+  EXPECT_THAT(ErrorOfDeclaration("parameters { name: 'a' }"), HasSubstr("no values"));
+  EXPECT_THAT(ErrorOfDeclaration("parameters { name: '9a' real { upper: 1 } }"),
+              HasSubstr("begins with no digit"));
+  EXPECT_THAT(ErrorOfDeclaration(""), HasSubstr("this one has 0"));
+  EXPECT_THAT(ErrorOfDeclaration(
+                  "parameters { name: 'a' real { upper: 1 } } parameters { name: 'a' real { upper: 1 } }"),
               HasSubstr("there twice"));
-  EXPECT_THAT(ErrorOf("parameters { name: 'a' integer { lower: 1 upper: 5 step: 2 } default_value: 2 }"),
-              HasSubstr("the default 2 is none of its values"));
-  EXPECT_THAT(ErrorOf("parameters { name: 'a' real { upper: 1 } default_value: nan }"),
+  EXPECT_THAT(ErrorOfDeclaration("parameters { name: 'a' real { upper: 1 } } context { name: 'a' value: 1 }"),
+              HasSubstr("there twice"));
+  EXPECT_THAT(
+      ErrorOfDeclaration("parameters { name: 'a' integer { lower: 1 upper: 5 step: 2 } default_value: 2 }"),
+      HasSubstr("the default 2 is none of its values"));
+  EXPECT_THAT(ErrorOfDeclaration("parameters { name: 'a' real { upper: 1 } default_value: nan }"),
               HasSubstr("none of its values"));
-  EXPECT_THAT(ErrorOf("parameters { name: 'a' real { upper: 1 } condition: 'b > 1' } parameters { name: 'b' "
-                      "real { upper: 1 } }"),
+  EXPECT_THAT(ErrorOfDeclaration(
+                  "parameters { name: 'a' real { upper: 1 } condition: 'b > 1' } parameters { name: 'b' "
+                  "real { upper: 1 } }"),
               HasSubstr("only sizes and parameters before this one"));
 }
 
 TEST(ParameterSpaceTest, AConstraintThatNothingSatisfiesIsNamed) {
-  EXPECT_THAT(ErrorOf("parameters { name: 'a' integer { lower: 1 upper: 5 step: 1 } } constraints: 'a < 9' "
-                      "constraints: 'a > 7'"),
+  EXPECT_THAT(ErrorOfDeclaration(
+                  "parameters { name: 'a' integer { lower: 1 upper: 5 step: 1 } } constraints: 'a < 9' "
+                  "constraints: 'a > 7'"),
               HasSubstr("no configuration satisfies \"a > 7\""));
-  EXPECT_THAT(ErrorOf("parameters { name: 'a' integer { lower: 1 upper: 5 step: 1 } } constraints: 'a < 3' "
-                      "constraints: 'a > 3'"),
+  EXPECT_THAT(ErrorOfDeclaration(
+                  "parameters { name: 'a' integer { lower: 1 upper: 5 step: 1 } } constraints: 'a < 3' "
+                  "constraints: 'a > 3'"),
               HasSubstr("all constraints together"));
-  EXPECT_THAT(ErrorOf("parameters { name: 'a' real { lower: 1 upper: 5 } } constraints: 'a < 0'"),
+  EXPECT_THAT(ErrorOfDeclaration("parameters { name: 'a' real { lower: 1 upper: 5 } } constraints: 'a < 0'"),
               HasSubstr("no configuration satisfies \"a < 0\""))
       << "of reals, too";
-  EXPECT_THAT(ErrorOf("parameters { name: 'a' integer { lower: 1 upper: 5 step: 1 } default_value: 5 } "
-                      "constraints: 'a < 3'"),
-              HasSubstr("the defaults a=5 break a constraint"));
+  EXPECT_THAT(
+      ErrorOfDeclaration("parameters { name: 'a' integer { lower: 1 upper: 5 step: 1 } default_value: 5 } "
+                         "constraints: 'a < 3'"),
+      HasSubstr("the defaults a=5 break a constraint"));
 }
 
 TEST(ParameterSpaceTest, WhatFewPointsSatisfyIsFound) {
@@ -297,7 +293,7 @@ TEST(ParameterSpaceTest, TextIsUtf8AndNotTooLong) {
 }
 
 TEST(ParameterSpaceTest, EverythingThatIsWrongIsSaidAtOnce) {
-  const std::string error = ErrorOf(
+  const std::string error = ErrorOfDeclaration(
       "parameters { name: 'a' integer { lower: 5 upper: 1 step: 1 } }"
       "parameters { name: 'b' integer { lower: 1 upper: 5 step: 0 } }");
   EXPECT_THAT(error, HasSubstr("parameter a"));

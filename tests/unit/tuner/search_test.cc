@@ -1,7 +1,6 @@
 #include "server/tuner/search.h"
 
 #include <gmock/gmock.h>
-#include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -11,20 +10,13 @@
 #include <set>
 #include <string>
 
+#include "tests/unit/tuner/space.h"
+
 namespace fusion {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-std::shared_ptr<const ParameterSpace> Space(const std::string& rest) {
-  v1::SectionDeclaration declaration;
-  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
-      "program: 'p' section: 's' device_class: 'd' " + rest, &declaration));
-  absl::StatusOr<std::shared_ptr<const ParameterSpace>> space = ParameterSpace::Create(declaration);
-  EXPECT_TRUE(space.ok()) << space.status();
-  return *space;
-}
 
 constexpr char kHundred[] = "parameters { name: 'a' integer { lower: 0 upper: 100 step: 1 } }";
 constexpr char kFive[] = "parameters { name: 'a' integer { lower: 0 upper: 4 step: 1 } }";

@@ -1,2 +1,1 @@
 set(DEPS fusion_tuner_core)
-set(COMPILED_TOGETHER 5)

@@ -1,2 +1,1 @@
 set(DEPS fusion_tuner)
-set(COMPILED_TOGETHER 4)

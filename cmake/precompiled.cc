@@ -1,0 +1,1 @@
+// The library that precompiled.h is compiled for; it has nothing else.

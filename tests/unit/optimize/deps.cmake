@@ -1,1 +1,0 @@
-set(COMPILED_TOGETHER 4)
