@@ -26,9 +26,10 @@ constexpr char kSource[] =
 class SubmitTest : public ::testing::Test {
  protected:
   void SetUp() override { file_ = client_.Write("two_calls.fuse", kSource); }
-  // All candidates: what a job teaches changes which ones the next would choose.
+  // All of a few candidates: what a job teaches changes which ones the next would choose.
   std::vector<std::string> Submit(std::vector<std::string> more = {}) {
-    std::vector<std::string> arguments = {"submit", file_, "--target", "host", "--measure-all"};
+    std::vector<std::string> arguments = {"submit",        file_,          "--target", "host",
+                                          "--measure-all", "--candidates", "4"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return arguments;
   }
