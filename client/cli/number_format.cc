@@ -1,10 +1,16 @@
 #include "client/cli/number_format.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 
+#include "absl/numeric/int128.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
 
 namespace fusion {
 namespace {
@@ -85,6 +91,49 @@ std::string FormatCount(int64_t count) {
 
 std::string Counted(int64_t count, absl::string_view noun) {
   return absl::StrCat(FormatCount(count), " ", noun, count == 1 ? "" : "s");
+}
+
+std::optional<int64_t> ParseCount(absl::string_view text) {
+  const bool negative = absl::ConsumePrefix(&text, "-");
+  absl::int128 value = 0;
+  constexpr absl::int128 kMost = std::numeric_limits<int64_t>::max();
+  int exponent = 0;
+  bool any = false, behind_point = false;
+  for (; !text.empty() && (absl::ascii_isdigit(text[0]) || (text[0] == '.' && !behind_point));
+       text.remove_prefix(1)) {
+    if (text[0] == '.') {
+      behind_point = true;
+      continue;
+    }
+    any = true;
+    value = 10 * value + (text[0] - '0');
+    if (value > kMost) return std::nullopt;
+    exponent -= behind_point;
+  }
+  if (!any) return std::nullopt;
+  if (absl::ConsumePrefix(&text, "e") || absl::ConsumePrefix(&text, "E")) {
+    int power = 0;
+    if (text.empty() || !std::all_of(text.begin(), text.end(), absl::ascii_isdigit) ||
+        !absl::SimpleAtoi(text, &power) || power > 1000)
+      return std::nullopt;
+    exponent += power;
+    text = "";
+  } else if (!text.empty()) {
+    const size_t suffix = absl::string_view("kMG").find(text[0]);
+    if (suffix == absl::string_view::npos) return std::nullopt;
+    exponent += 3 * (static_cast<int>(suffix) + 1);
+    text.remove_prefix(1);
+  }
+  if (!text.empty()) return std::nullopt;
+  for (; exponent > 0 && value != 0; --exponent) {
+    value *= 10;
+    if (value > kMost) return std::nullopt;
+  }
+  for (; exponent < 0; ++exponent) {
+    if (value % 10 != 0) return std::nullopt;
+    value /= 10;
+  }
+  return static_cast<int64_t>(negative ? -value : value);
 }
 
 std::string FormatError(double error) {

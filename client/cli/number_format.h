@@ -1,7 +1,8 @@
-// Numbers as people read them. Pure functions; thread safe.
+// Numbers as people read and write them. Pure functions; thread safe.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,9 @@ std::string FormatShare(double share);
 std::string FormatCount(int64_t count);
 // "1 fusion", "1,003 fusions".
 std::string Counted(int64_t count, absl::string_view noun);
+// Reads a whole number as a person writes it: "1000003", "1e6", "2.5e3", "64k", "1M", "2G"; k, M and G are
+// powers of 1000. None: it is no number, not whole, or does not fit 64 bits.
+std::optional<int64_t> ParseCount(absl::string_view text);
 // Two digits: "3.1e-07"; 0: "0".
 std::string FormatError(double error);
 

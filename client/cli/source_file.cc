@@ -19,6 +19,7 @@
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "client/api/graph_json.h"
+#include "client/cli/number_format.h"
 
 namespace fusion {
 namespace {
@@ -53,16 +54,17 @@ absl::StatusOr<std::string> ReadBytes(const std::string& path, const std::string
 absl::Status AddSizes(const std::vector<std::string>& sizes, v1::GraphSource* source) {
   for (const std::string& size : sizes) {
     const size_t equals = size.find('=');
-    int64_t value;
     if (equals == std::string::npos || equals == 0)
       return absl::InvalidArgumentError(
           absl::StrCat("--size ", size, ": must be NAME=VALUE, such as n=1000000"));
     const std::string name = size.substr(0, equals), number = size.substr(equals + 1);
-    if (!absl::SimpleAtoi(number, &value))
+    const std::optional<int64_t> value = ParseCount(number);
+    if (!value)
       return absl::InvalidArgumentError(
-          absl::StrCat("--size ", size, ": \"", number, "\" is no whole number that fits 64 bits"));
+          absl::StrCat("--size ", size, ": \"", number,
+                       "\" is no whole number that fits 64 bits, such as 1000003, 1e6 or 64k"));
     if (FindBadByte(name)) return absl::InvalidArgumentError("--size: the name is not UTF-8");
-    if (!source->mutable_size_values()->insert({name, value}).second)
+    if (!source->mutable_size_values()->insert({name, *value}).second)
       return absl::InvalidArgumentError(absl::StrCat("--size ", size, ": ", name, " is given twice"));
   }
   return absl::OkStatus();

@@ -65,5 +65,23 @@ TEST(NumberFormatTest, SpeedupShareCountError) {
   EXPECT_EQ(FormatError(3.14e-7), "3.1e-07");
 }
 
+TEST(NumberFormatTest, CountsAreReadAsPeopleWriteThem) {
+  EXPECT_EQ(ParseCount("0"), 0);
+  EXPECT_EQ(ParseCount("1000003"), 1000003);
+  EXPECT_EQ(ParseCount("-5"), -5);
+  EXPECT_EQ(ParseCount("1e6"), 1000000);
+  EXPECT_EQ(ParseCount("2.5E3"), 2500);
+  EXPECT_EQ(ParseCount("64k"), 64000);
+  EXPECT_EQ(ParseCount("1M"), 1000000);
+  EXPECT_EQ(ParseCount("1.5G"), 1500000000);
+  EXPECT_EQ(ParseCount("7.0"), 7);
+  EXPECT_EQ(ParseCount("0e999"), 0);
+  EXPECT_EQ(ParseCount("9223372036854775807"), std::numeric_limits<int64_t>::max());
+  for (const char* text :
+       {"", "-", ".", "e6", "1e", "1e-3", "1.5", "1.0001k", "1K", "1M2", "1 k", "0x10", "1e6M", "nan",
+        "9223372036854775808", "1e19", "99999999999999999999999999", "1e99999999999"})
+    EXPECT_FALSE(ParseCount(text).has_value()) << text;
+}
+
 }  // namespace
 }  // namespace fusion
