@@ -30,6 +30,7 @@ struct SubmitOptions {
   MeasurementOptions measurement;
   std::string request_id;
   std::string dump_directory;
+  std::string code_name;
   bool detach = false;
   bool measure_all = false;
   WatchOptions watch;
@@ -88,6 +89,7 @@ ExitCode Submit(const Invocation& invocation, const SubmitOptions& options) {
   limits->set_build_seconds(options.build_limit_seconds);
   limits->set_run_seconds(options.run_limit_seconds);
   request.set_request_id(options.request_id);
+  request.set_code_name(options.code_name);
   absl::StatusOr<v1::Job> job = (*client)->Submit(request, SayOnceWhyItWaits());
   if (!job.ok()) return ReportWithSource(invocation, job.status(), *file);
   if (!options.detach) {
@@ -156,6 +158,11 @@ void AddSubmitCommand(CLI::App* app, Invocation* invocation) {
   command->add_flag("--measure-all", options->measure_all,
                     "Also build and time candidates that, as predicted, cannot be the fastest");
   command->add_option("--output", options->watch.output, "Folder for the code of rank 1")->check(NotEmpty());
+  command
+      ->add_option("--name", options->code_name,
+                   "What the exported code is called: gelu gives gelu.h and gelu_launch, so that the code of "
+                   "several graphs goes into one program (default: fused)")
+      ->check(NotEmpty());
   command->add_flag("--force", options->watch.force, kForceHelp);
   command->add_flag("--all", options->watch.all, "Show every candidate, not the first ten");
   command->add_flag("--detach", options->detach, "Print the job's name and leave it to the server");

@@ -21,7 +21,11 @@ constexpr double kClassSeconds = 2;
 class ExamplePrinter {
  public:
   ExamplePrinter(const Graph& graph, const ExportRequest& request)
-      : graph_(graph), request_(request), exported_(request.target.exported()), words_(exported_.words()) {
+      : graph_(graph),
+        request_(request),
+        names_(request.names),
+        exported_(request.target.exported()),
+        words_(exported_.words()) {
     DescribeBuffers(graph, request.sizes, &session_);
   }
 
@@ -31,7 +35,7 @@ class ExamplePrinter {
     PrintBuffers();
     PrintData();
     PrintChecks();
-    out_ += exported_.Runs(Arguments());
+    out_ += exported_.Runs(names_, Arguments());
     PrintOtherData();
     Text("  return good ? 0 : 1;\n}");
     return std::move(out_);
@@ -82,9 +86,10 @@ class ExamplePrinter {
         }));
     Text(
         "#include <algorithm>\n#include <chrono>\n#include <cmath>\n#include <cstdio>\n#include <cstdlib>\n"
-        "#include <cstring>\n#include <vector>\n\n#include \"fused.h\"\n#include \"verification.h\"\n");
+        "#include <cstring>\n#include <vector>\n\n",
+        names_.In("#include \"fused.h\"\n"), "#include \"verification.h\"\n");
     out_ += words_.example_includes;
-    Text("int fused_reference(", ReferenceParameters(graph_), ");\n");
+    Text(names_.In("int fused_reference("), ReferenceParameters(graph_), ");\n");
     Text(
         "// False: no whole number from 0.\n"
         "inline bool ParseSize(const char* text, int64_t* size) {\n  char* end = nullptr;\n"
@@ -122,7 +127,7 @@ class ExamplePrinter {
            ");\n  std::vector<double> d_", NameOf(id), ";");
     for (ValueId id : graph_.outputs())
       Text("  std::vector<", TypeOf(id), "> h_", NameOf(id), "(", EntriesText(graph_.value(id)), ");");
-    Text("  const size_t workspace_bytes = fused_workspace_bytes(", SizeList(graph_), ");");
+    Text("  const size_t workspace_bytes = ", names_.In("fused_workspace_bytes("), SizeList(graph_), ");");
     std::vector<ExportedArray> arrays;
     for (ValueId id : Arrays()) arrays.push_back(ArrayOf(id));
     out_ += exported_.Allocate(arrays);
@@ -210,14 +215,15 @@ class ExamplePrinter {
       Text("    good = reference.Judge(", i, ", h_", name, ", data, quiet) && good;");
     }
     Text("    return 0;\n  };");
-    Text(
+    Text(names_.In(
         "  const auto begin = [&](const fusion::ExampleData& data) {\n"
         "    if (fill(data) != 0 || poison() != 0) return 1;\n    if (reference.Renew(data)) return 0;\n"
-        "    std::fprintf(stderr, \"fused_reference failed\\n\");\n    return 1;\n  };");
-    Text("  const auto launch = [&] {\n    const int code = fused_launch(", Arguments(), words_.last_argument,
-         ");\n    if (code != FUSED_OK) std::fprintf(stderr, \"fused_launch: %s\\n\", "
-         "fused_error_string(code));\n"
-         "    return code;\n  };");
+        "    std::fprintf(stderr, \"fused_reference failed\\n\");\n    return 1;\n  };"));
+    Text("  const auto launch = [&] {\n    const int code = ", names_.In("fused_launch("), Arguments(),
+         words_.last_argument,
+         names_.In(");\n    if (code != FUSED_OK) std::fprintf(stderr, \"fused_launch: %s\\n\", "
+                   "fused_error_string(code));\n"
+                   "    return code;\n  };"));
     Text("  if (begin(kinds[0]) != 0) return 1;");
   }
 
@@ -240,20 +246,19 @@ class ExamplePrinter {
         "  // Name, entries, whether in f32, tolerance, whether whole where the inputs are.\n"
         "  fusion::ExampleReference reference(\n      {",
         absl::StrJoin(outputs, ",\n       "),
-        "},\n      [&](int trial, fusion::ExampleReference::Results* results) {\n        return "
-        "fused_reference(",
-        absl::StrJoin(arguments, ", "), ") == 0;\n      });");
+        "},\n      [&](int trial, fusion::ExampleReference::Results* results) {\n        return ",
+        names_.In("fused_reference("), absl::StrJoin(arguments, ", "), ") == 0;\n      });");
   }
 
   void PrintOtherData() {
-    Text(
+    Text(names_.In(
         "  // Data in which each part of the computation shows: a tolerance cannot hide it.\n"
         "  const auto run_on = [&](const fusion::ExampleData& data) {\n"
         "    return begin(data) == 0 && launch() == FUSED_OK && judge(data, true) == 0;\n  };\n"
         "  if (random_alone) return good ? 0 : 1;\n"
         "  for (size_t kind = 1; kind < kinds.size(); ++kind)\n    if (!run_on(kinds[kind])) return 1;\n"
         "  std::printf(\"%d other kinds of data: %s\\n\", (int)kinds.size() - 1, good ? \"OK\" : "
-        "\"WRONG\");");
+        "\"WRONG\");"));
     int64_t lanes = 0;
     for (const FusionCode* code : request_.fusions)
       for (const KernelLaunch& launch : code->launches)
@@ -274,6 +279,7 @@ class ExamplePrinter {
 
   const Graph& graph_;
   const ExportRequest& request_;
+  const ExportedNames& names_;
   const ExportedCode& exported_;
   const ExportedWords& words_;
   v1::Session session_;

@@ -20,6 +20,7 @@ namespace {
 
 std::string Header(const Graph& graph, const ExportRequest& request) {
   const ExportedWords& words = request.target.exported().words();
+  const ExportedNames& names = request.names;
   std::string inputs, outputs;
   for (ValueId id : graph.inputs()) {
     const Value& value = graph.value(id);
@@ -31,36 +32,40 @@ std::string Header(const Graph& graph, const ExportRequest& request) {
                     "\n");
   return absl::StrCat(
       "// ", graph.name(), ": ", request.description,
+      request.verified.empty() ? "" : absl::StrCat("\n// ", request.verified),
       "\n// Matrices are row major: ld entries from one row to the next, or without padding. "
       "MATRIXrxc, VECTORn and SCALAR are\n"
       "// lists of n_elements small elements, each stored contiguously. Pointers are to ",
       words.memory, " memory and must not overlap.\n// Inputs:\n", inputs, "// Outputs:\n", outputs,
-      "#ifndef FUSED_H_\n#define FUSED_H_\n\n#include <stddef.h>\n#include <stdint.h>\n", words.includes,
-      "\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n"
-      "enum {\n"
-      "  FUSED_OK = 0,\n"
-      "  FUSED_INVALID_ARGUMENT = 1,     // a negative size, ",
-      ShortRows(graph).empty() ? "" : "a leading dimension smaller than its rows are long, ",
-      words.invalid_argument,
-      "or a null pointer to data that is not empty\n"
-      "  FUSED_SIZE_TOO_LARGE = 2,       // these kernels were specialised for fewer "
-      "columns, or shared memory is short\n"
-      "  FUSED_WORKSPACE_TOO_SMALL = 3,  // less than fused_workspace_bytes\n"
-      "  FUSED_DEVICE_ERROR = 4          // a launch",
-      words.device_error,
-      "\n};\n\n"
-      "// A text for a code; static storage.\n"
-      "const char* fused_error_string(int code);\n\n"
-      "// Bytes of workspace (intermediate results) for these sizes on the current device.\n"
-      "size_t fused_workspace_bytes(",
-      SizeList(graph, "int64_t "), ");\n\n", words.launch_comment, "int fused_launch(",
+      names.In("#ifndef FUSED_H_\n#define FUSED_H_\n\n#include <stddef.h>\n#include <stdint.h>\n"),
+      words.includes,
+      names.In(
+          absl::StrCat("\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n"
+                       "enum {\n"
+                       "  FUSED_OK = 0,\n"
+                       "  FUSED_INVALID_ARGUMENT = 1,     // a negative size, ",
+                       ShortRows(graph).empty() ? "" : "a leading dimension smaller than its rows are long, ",
+                       words.invalid_argument,
+                       "or a null pointer to data that is not empty\n"
+                       "  FUSED_SIZE_TOO_LARGE = 2,       // these kernels were specialised for fewer "
+                       "columns, or shared memory is short\n"
+                       "  FUSED_WORKSPACE_TOO_SMALL = 3,  // less than fused_workspace_bytes\n"
+                       "  FUSED_DEVICE_ERROR = 4          // a launch",
+                       words.device_error,
+                       "\n};\n\n"
+                       "// A text for a code; static storage.\n"
+                       "const char* fused_error_string(int code);\n\n"
+                       "// Bytes of workspace (intermediate results) for these sizes on the current device.\n"
+                       "size_t fused_workspace_bytes(")),
+      SizeList(graph, "int64_t "), ");\n\n", words.launch_comment, names.In("int fused_launch("),
       LaunchParameters(graph), words.last_parameter, ");\n\n",
-      request.target.exported().GraphDeclaration(LaunchParameters(graph)),
+      request.target.exported().GraphDeclaration(names, LaunchParameters(graph)),
       "#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
 }
 
 std::string Source(const Graph& graph, const ExportRequest& request) {
-  std::string source = absl::StrCat("#include \"fused.h\"\n\n#include \"fusion_device.h\"\n");
+  std::string source =
+      absl::StrCat(request.names.In("#include \"fused.h\"\n\n"), "#include \"fusion_device.h\"\n");
   std::set<std::string> done;
   for (const FusionCode* code : request.fusions)
     for (const ElementaryFunction* function : code->functions)
@@ -70,7 +75,9 @@ std::string Source(const Graph& graph, const ExportRequest& request) {
     for (const KernelLaunch& launch : code->launches)
       for (const ir::Kernel& kernel : LaunchableKernels(launch))
         absl::StrAppend(&source, "\n", request.target.Print(kernel));
-  absl::StrAppend(&source, "\n", PrintLaunchCode(graph, request.fusions, {.target = request.target}));
+  absl::StrAppend(
+      &source, "\n",
+      PrintLaunchCode(graph, request.fusions, {.target = request.target, .names = request.names}));
   return source;
 }
 
@@ -93,9 +100,11 @@ std::string Reference(const Graph& graph, const ExportRequest& request) {
       std::string text = TargetOf(v1::HOST).Print(kernel);
       absl::StrAppend(&source, "\n", absl::StrReplaceAll(text, {{"extern \"C\" void", "static void"}}));
     }
-  absl::StrAppend(&source, "\n",
-                  PrintLaunchCode(graph, request.reference,
-                                  {.target = TargetOf(v1::HOST), .force_f64 = true, .reference = true}));
+  absl::StrAppend(
+      &source, "\n",
+      PrintLaunchCode(
+          graph, request.reference,
+          {.target = TargetOf(v1::HOST), .force_f64 = true, .reference = true, .names = request.names}));
   return source;
 }
 
@@ -103,13 +112,14 @@ std::string Readme(const Graph& graph, const ExportRequest& request) {
   const ExportedWords& words = request.target.exported().words();
   const char* const suffix = request.target.suffix();
   return absl::StrCat(
-      "# ", graph.name(), "\n\n", request.description, "\n\n- `fused.h`, `fused.", suffix,
-      "`: the code, with `fusion_device.h` beside it", words.code_remark, "- `example.", suffix, "`: runs it",
-      words.run_remark,
+      "# ", graph.name(), "\n\n", request.description, "\n\n",
+      request.verified.empty() ? "" : absl::StrCat(request.verified, "\n\n"), "- `", request.names.name(),
+      ".h`, `", request.names.name(), ".", suffix, "`: the code, with `fusion_device.h` beside it",
+      request.names.In(words.code_remark), "- `example.", suffix, "`: runs it", words.run_remark,
       " and compares with `reference.cc`, which computes the same in f64, on random data and on data in "
       "which each\n"
       "  part of the computation shows (`verification.h`)\n",
-      words.binary_remark, "    ", request.target.exported().CompileCommand(request.arch),
+      words.binary_remark, "    ", request.names.In(request.target.exported().CompileCommand(request.arch)),
       " && ./example\n\nor `cmake -B build && cmake --build build && build/example`. `NAME=SIZE` sets a size "
       "(",
       absl::StrJoin(graph.sizes(), ", ", [](std::string* out, const Size& size) { out->append(size.name); }),
@@ -126,11 +136,11 @@ v1::Artifact ExportFolder(const Graph& graph, const ExportRequest& request) {
     file->set_path(path);
     file->set_content(std::move(content));
   };
-  add("CMakeLists.txt", request.target.exported().BuildFile(request.arch));
+  add("CMakeLists.txt", request.names.In(request.target.exported().BuildFile(request.arch)));
   add("README.md", Readme(graph, request));
   add("example." + suffix, PrintExample(graph, request));
-  add("fused." + suffix, Source(graph, request));
-  add("fused.h", Header(graph, request));
+  add(absl::StrCat(request.names.name(), ".", suffix), Source(graph, request));
+  add(request.names.name() + ".h", Header(graph, request));
   add("fusion_device.h", DeviceRuntime());
   add("reference.cc", Reference(graph, request));
   add("verification.h",

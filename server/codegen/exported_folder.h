@@ -8,6 +8,7 @@
 #include "fusion/v1/artifact.pb.h"
 #include "server/graph/graph.h"
 #include "server/lowering/fusion_code.h"
+#include "server/target/exported_names.h"
 #include "server/target/target.h"
 
 namespace fusion {
@@ -20,10 +21,13 @@ struct ExportRequest {
   SizeValues sizes;                          // defaults of the example
   std::vector<double> tolerances;            // one per output
   std::string description;                   // for the comment at the top
+  std::string verified;                      // "Verified on ...", for the same; "": it was not
+  ExportedNames names;
 };
 
-// Files: fused.cu (or fused.cc), fused.h, fusion_device.h, reference.cc, verification.h, example.cu (or
-// example.cc), CMakeLists.txt, README.md; graph.fuse or graph.json is added by the caller. Deterministic.
+// Files, where nobody asked for another name: fused.cu (or fused.cc), fused.h, fusion_device.h, reference.cc,
+// verification.h, example.cu (or example.cc), CMakeLists.txt, README.md; graph.fuse or graph.json is added by
+// the caller. Deterministic.
 v1::Artifact ExportFolder(const Graph& graph, const ExportRequest& request);
 
 }  // namespace fusion

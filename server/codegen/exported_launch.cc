@@ -53,7 +53,11 @@ class LaunchPrinter {
  public:
   LaunchPrinter(const Graph& graph, const std::vector<const FusionCode*>& fusions,
                 const LaunchCodeOptions& options)
-      : graph_(graph), fusions_(fusions), options_(options), words_(options.target.exported().words()) {
+      : graph_(graph),
+        fusions_(fusions),
+        options_(options),
+        names_(options.names),
+        words_(options.target.exported().words()) {
     for (const FusionCode* code : fusions_)
       for (const KernelLaunch& launch : code->launches)
         for (const KernelArgument& argument : launch.arguments) {
@@ -168,7 +172,7 @@ class LaunchPrinter {
   }
 
   void PrintReference() {
-    Text(absl::StrCat("int fused_reference(", ReferenceParameters(graph_), ") {"));
+    Text(absl::StrCat(names_.In("int fused_reference("), ReferenceParameters(graph_), ") {"));
     Text(absl::StrCat("  const FusedLayout layout = FusedMakeLayout(64", SizeArguments(), ");"));
     Text("  (void)trial;\n  std::vector<double> memory(layout.bytes / sizeof(double) + 32);");
     Text(
@@ -179,7 +183,7 @@ class LaunchPrinter {
   }
 
   void PrintLaunch() {
-    Text(absl::StrCat(
+    Text(names_.In(absl::StrCat(
         "extern \"C\" const char* fused_error_string(int code) {\n  switch (code) {\n    case FUSED_OK:\n    "
         "  return \"ok\";\n"
         "    case FUSED_INVALID_ARGUMENT:\n      return \"a size is negative",
@@ -191,35 +195,36 @@ class LaunchPrinter {
         "    case FUSED_WORKSPACE_TOO_SMALL:\n      return \"the workspace is smaller than "
         "fused_workspace_bytes\";\n"
         "    case FUSED_DEVICE_ERROR:\n      return \"a kernel launch",
-        words_.device_error_text, " failed\";\n  }\n  return \"unknown code\";\n}\n"));
+        words_.device_error_text, " failed\";\n  }\n  return \"unknown code\";\n}\n")));
     Text(absl::StrCat("static int64_t FusedMultiprocessors() {\n", words_.multiprocessors, "}\n"));
-    Text(absl::StrCat("extern \"C\" size_t fused_workspace_bytes(", SizeParameters(),
+    Text(absl::StrCat(names_.In("extern \"C\" size_t fused_workspace_bytes("), SizeParameters(),
                       ") {\n  return FusedMakeLayout(FusedMultiprocessors()", SizeArguments(),
                       ").bytes;\n}\n"));
-    Text(absl::StrCat("extern \"C\" int fused_launch(", DefinedLaunchParameters(graph_),
+    Text(absl::StrCat(names_.In("extern \"C\" int fused_launch("), DefinedLaunchParameters(graph_),
                       words_.last_parameter, ") {"));
     for (const Size& size : graph_.sizes())
-      Text(absl::StrCat("  if (n_", size.name, " < 0) return FUSED_INVALID_ARGUMENT;"));
+      Text(absl::StrCat("  if (n_", size.name, names_.In(" < 0) return FUSED_INVALID_ARGUMENT;")));
     for (const std::string& condition : ShortRows(graph_))
-      Text(absl::StrCat("  if (", condition, ") return FUSED_INVALID_ARGUMENT;"));
+      Text(absl::StrCat("  if (", condition, names_.In(") return FUSED_INVALID_ARGUMENT;")));
     for (const auto* list : {&graph_.inputs(), &graph_.outputs()})
       for (ValueId id : *list) {
         const Value& value = graph_.value(id);
         if (value.is_input && value.type.is_scalar()) continue;
         Text(absl::StrCat("  if (", DefinedName(value), " == nullptr && ", EntriesText(value),
-                          " > 0) return FUSED_INVALID_ARGUMENT;"));
+                          names_.In(" > 0) return FUSED_INVALID_ARGUMENT;")));
       }
     for (const FusionCode* code : fusions_)
       for (const FusionCode::ExtentLimit& limit : code->limits)
         Text(absl::StrCat("  if (", ExtentText(limit.extent), " > ", limit.limit,
-                          ") return FUSED_SIZE_TOO_LARGE;"));
+                          names_.In(") return FUSED_SIZE_TOO_LARGE;")));
     Text(absl::StrCat("  const FusedLayout layout = FusedMakeLayout(FusedMultiprocessors()", SizeArguments(),
                       ");"));
-    Text(
+    Text(names_.In(
         "  if (layout.bytes > 0 && (workspace_memory == nullptr || workspace_bytes < layout.bytes)) return "
-        "FUSED_WORKSPACE_TOO_SMALL;\n  char* const workspace = (char*)workspace_memory;\n  (void)workspace;");
+        "FUSED_WORKSPACE_TOO_SMALL;\n  char* const workspace = (char*)workspace_memory;\n  "
+        "(void)workspace;"));
     PrintLaunches();
-    Text("  return FUSED_OK;\n}");
+    Text(names_.In("  return FUSED_OK;\n}"));
   }
 
   void PrintGraph() {
@@ -231,8 +236,9 @@ class LaunchPrinter {
     for (const auto* list : {&graph_.inputs(), &graph_.outputs()})
       for (ValueId id : *list) arguments.push_back(DefinedName(graph_.value(id)));
     for (const Size& size : graph_.sizes()) arguments.push_back(absl::StrCat("n_", size.name));
-    out_ += options_.target.exported().Graph(
-        DefinedLaunchParameters(graph_), {kernels.begin(), kernels.end()}, absl::StrJoin(arguments, ", "));
+    out_ +=
+        options_.target.exported().Graph(names_, DefinedLaunchParameters(graph_),
+                                         {kernels.begin(), kernels.end()}, absl::StrJoin(arguments, ", "));
   }
 
   std::string ArgumentText(size_t f, const KernelArgument& argument) const {
@@ -265,12 +271,12 @@ class LaunchPrinter {
           arguments.push_back(ArgumentText(f, argument));
         Text("  {");
         PrintArguments(launch, arguments, options_.reference && Rounds(*fusions_[f]));
-        out_ += options_.target.exported().Launch({.kernel = KernelText(launch),
-                                                   .grid = absl::StrCat("layout.grid_", f, "_", k),
-                                                   .shared_bytes = SharedBytesText(launch),
-                                                   .threads = launch.kernel.threads,
-                                                   .uses_shared = launch.kernel.has_shared_memory(),
-                                                   .cooperative = launch.kernel.cooperative()});
+        out_ += options_.target.exported().Launch(names_, {.kernel = KernelText(launch),
+                                                           .grid = absl::StrCat("layout.grid_", f, "_", k),
+                                                           .shared_bytes = SharedBytesText(launch),
+                                                           .threads = launch.kernel.threads,
+                                                           .uses_shared = launch.kernel.has_shared_memory(),
+                                                           .cooperative = launch.kernel.cooperative()});
         if (options_.reference) PrintChanges(launch);
         Text("  }");
       }
@@ -371,6 +377,7 @@ class LaunchPrinter {
   const Graph& graph_;
   const std::vector<const FusionCode*>& fusions_;
   const LaunchCodeOptions& options_;
+  const ExportedNames& names_;
   const ExportedWords& words_;
   std::set<ValueId> temporaries_;
   std::string out_;

@@ -7,6 +7,7 @@
 
 #include "server/graph/graph.h"
 #include "server/lowering/fusion_code.h"
+#include "server/target/exported_names.h"
 #include "server/target/target.h"
 
 namespace fusion {
@@ -15,6 +16,7 @@ struct LaunchCodeOptions {
   const Target& target;
   bool force_f64 = false;
   bool reference = false;  // fused_reference: static kernels called reference_*, workspace allocated inside
+  ExportedNames names;
 };
 
 // Returns the code of fused_error_string, fused_workspace_bytes, fused_launch and, where the target has one,

@@ -1,8 +1,10 @@
 #include "server/optimize/artifact_stage.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "server/codegen/kernel_versions.h"
 #include "server/codegen/program.h"
@@ -41,6 +43,17 @@ absl::Status AddMeasuredProgram(const Submission& submission, const DeviceDescri
   return AddLoadableFiles(loadable, read, artifact);
 }
 
+// Says where, when and how exactly the results were right.
+std::string VerifiedText(const v1::Candidate& candidate, const DeviceDescription& device,
+                         const SizeValues& sizes, Timestamp now) {
+  const std::chrono::year_month_day day{std::chrono::floor<std::chrono::days>(now)};
+  return absl::StrFormat(
+      "Verified on %s (%s) at %s on %04d-%02u-%02u: largest relative error %.2g, %.2g is allowed.",
+      device.name(), device.arch(), SizesText(sizes), static_cast<int>(day.year()),
+      static_cast<unsigned>(day.month()), static_cast<unsigned>(day.day()), candidate.max_relative_error(),
+      candidate.tolerance());
+}
+
 }  // namespace
 
 absl::Status StoreArtifacts(const Submission& submission, const DeviceDescription& device, const Plans& plans,
@@ -60,7 +73,9 @@ absl::Status StoreArtifacts(const Submission& submission, const DeviceDescriptio
     const std::string description =
         absl::StrCat("rank ", candidate.rank(), " on ", device.name(), " (", device.arch(), ") at ",
                      SizesText(submission.sizes), ": ", candidate.description());
-    FUSION_ASSIGN_OR_RETURN(auto artifact, exporter.Export(device, fusions, description));
+    FUSION_ASSIGN_OR_RETURN(auto artifact,
+                            exporter.Export(device, fusions, description,
+                                            VerifiedText(candidate, device, submission.sizes, now)));
     if (TargetOf(device.target()).exports_binaries())
       FUSION_RETURN_IF_ERROR(AddMeasuredProgram(submission, device, code.candidates[position], built, buffers,
                                                 context, &artifact));

@@ -10,6 +10,7 @@
 #include "server/parse/parse.h"
 #include "server/search/implementation_choice.h"
 #include "server/skeletons/skeletons.h"
+#include "server/target/exported_names.h"
 
 namespace fusion {
 
@@ -29,7 +30,8 @@ absl::StatusOr<CoverExporter> CoverExporter::Create(const Submission& submission
 
 absl::StatusOr<v1::Artifact> CoverExporter::Export(const DeviceDescription& device,
                                                    const std::vector<const FusionImplementation*>& fusions,
-                                                   const std::string& description) const {
+                                                   const std::string& description,
+                                                   const std::string& verified) const {
   const Graph& graph = *submission_->graph;
   const Target& target = TargetOf(device.target());
   std::vector<FusionCode> codes;
@@ -42,7 +44,11 @@ absl::StatusOr<v1::Artifact> CoverExporter::Export(const DeviceDescription& devi
                         .arch = device.arch(),
                         .sizes = submission_->sizes,
                         .tolerances = TolerancesOf(*submission_),
-                        .description = description};
+                        .description = description,
+                        .verified = verified,
+                        .names = ExportedNames(submission_->code_name)};
+  for (FusionCode& code : codes)
+    for (KernelLaunch& launch : code.launches) launch.kernel.name = request.names.Kernel(launch.kernel.name);
   for (const FusionCode& code : codes) request.fusions.push_back(&code);
   for (const FusionCode& code : reference_) request.reference.push_back(&code);
   v1::Artifact artifact = ExportFolder(graph, request);

@@ -22,11 +22,11 @@ class CoverExporter {
 
   // Returns sources for the device's target, and how to build them for its architecture; an example that
   // verifies them and runs at the submission's sizes unless told otherwise, and graph.fuse, or graph.json
-  // where the graph has inline functions. `fusions` is the cover in schedule order; `description` is the
-  // comment at the top.
+  // where the graph has inline functions. `fusions` is the cover in schedule order; `description` and
+  // `verified`, which says how results were verified, are the comment at the top.
   absl::StatusOr<v1::Artifact> Export(const DeviceDescription& device,
                                       const std::vector<const FusionImplementation*>& fusions,
-                                      const std::string& description) const;
+                                      const std::string& description, const std::string& verified = "") const;
 
  private:
   explicit CoverExporter(const Submission& submission) : submission_(&submission) {}

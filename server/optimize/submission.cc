@@ -17,6 +17,7 @@
 #include "server/parse/input_values.h"
 #include "server/parse/parse.h"
 #include "server/search/search.h"
+#include "server/target/exported_names.h"
 #include "server/target/target.h"
 
 namespace fusion {
@@ -87,6 +88,10 @@ absl::StatusOr<Submission> CheckSubmission(const v1::SubmitRequest& request,
                                           " must be a finite number greater than 0, but is ", tolerance));
     }
   }
+  checked->code_name = request.code_name();
+  if (absl::Status named = ExportedNames::Check(request.code_name());
+      !request.code_name().empty() && !named.ok())
+    errors.Add(Location{}, std::string(named.message()));
   if (!errors.empty()) return errors.ToStatus();
   return checked;
 }

@@ -21,6 +21,7 @@ struct Submission {
   SizeValues sizes;
   v1::GraphSummary summary;
   std::map<std::string, double> tolerances;  // those asked for, by output
+  std::string code_name;                     // of the exported code; "": ExportedNames::kDefault
 };
 
 // InvalidArgument has a google.rpc.BadRequest payload: every error of the source, or else every error of the

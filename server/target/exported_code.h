@@ -1,9 +1,12 @@
 // An exported folder says this differently for each target: how kernels are launched, and how the example
-// handles memory and time; words of comments and of the README. Texts stand in the folder as they are here.
+// handles memory and time; words of comments and of the README. Texts have the default names
+// (ExportedNames::In).
 #pragma once
 
 #include <string>
 #include <vector>
+
+#include "server/target/exported_names.h"
 
 namespace fusion {
 
@@ -65,12 +68,12 @@ class ExportedCode {
   virtual std::string CompileCommand(const std::string& arch) const = 0;
 
   // Returns the launch of a kernel in fused_launch.
-  virtual std::string Launch(const ExportedLaunch& launch) const = 0;
+  virtual std::string Launch(const ExportedNames& names, const ExportedLaunch& launch) const = 0;
   // Return fused_graph, which repeats fused_launch; nothing where there is no use for one. `parameters` are
   // those of fused_launch but for the last, `arguments` the names of those before the workspace.
-  virtual std::string GraphDeclaration(const std::string& parameters) const = 0;
-  virtual std::string Graph(const std::string& parameters, const std::vector<std::string>& kernels,
-                            const std::string& arguments) const = 0;
+  virtual std::string GraphDeclaration(const ExportedNames& names, const std::string& parameters) const = 0;
+  virtual std::string Graph(const ExportedNames& names, const std::string& parameters,
+                            const std::vector<std::string>& kernels, const std::string& arguments) const = 0;
 
   // Return statements of the example: memory for arrays and the workspace; the array is copied to where
   // kernels read it, filled with NaN, and copied back.
@@ -80,7 +83,7 @@ class ExportedCode {
   virtual std::string Poison(const ExportedArray& array) const = 0;
   virtual std::string CopyOut(const ExportedArray& array) const = 0;
   // Returns code that runs, judges and times it. `arguments`: those of fused_launch but for the last.
-  virtual std::string Runs(const std::string& arguments) const = 0;
+  virtual std::string Runs(const ExportedNames& names, const std::string& arguments) const = 0;
 };
 
 }  // namespace fusion

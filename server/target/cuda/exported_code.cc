@@ -144,49 +144,50 @@ class CudaExported final : public ExportedCode {
     return absl::StrCat("nvcc -O3 -std=c++17 -arch=", arch, " fused.cu example.cu reference.cc -o example");
   }
 
-  std::string Launch(const ExportedLaunch& launch) const override {
+  std::string Launch(const ExportedNames& names, const ExportedLaunch& launch) const override {
     std::string text = absl::StrCat("    const void* const kernel = (const void*)", launch.kernel, ";\n");
     if (launch.uses_shared)
       absl::StrAppend(
           &text, "    if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)",
-          launch.shared_bytes, ") != cudaSuccess) return FUSED_SIZE_TOO_LARGE;\n");
+          launch.shared_bytes, names.In(") != cudaSuccess) return FUSED_SIZE_TOO_LARGE;\n"));
     absl::StrAppend(&text, "    if (!FusedStart(kernel, ", launch.grid, ", ", launch.threads, ", ",
                     launch.shared_bytes, ", ", launch.cooperative ? "true" : "false",
-                    ", arguments, stream)) return FUSED_DEVICE_ERROR;\n");
+                    names.In(", arguments, stream)) return FUSED_DEVICE_ERROR;\n"));
     return text;
   }
 
-  std::string GraphDeclaration(const std::string& parameters) const override {
-    return absl::StrCat(
-        "// Captures `repetitions` (at least 1) calls of fused_launch, one "
-        "after the other, into one CUDA graph, for\n"
-        "// sizes where launching costs more than the work. Runs nothing: "
-        "cudaGraphLaunch(*graph_exec, stream) runs the\n"
-        "// calls, as often as wanted. Pointers, scalars and sizes are "
-        "baked in. The memory, workspace included, must\n"
-        "// outlive the graph; each run reads what it then holds, and runs "
-        "that share any of it must not overlap. The\n"
-        "// graph is for the current device; the caller destroys it with "
-        "cudaGraphExecDestroy. Codes are those of\n"
-        "// fused_launch; after any but FUSED_OK *graph_exec is null.\n"
-        "int fused_graph(",
-        parameters, kGraphParameters, ");\n\n");
+  std::string GraphDeclaration(const ExportedNames& names, const std::string& parameters) const override {
+    return absl::StrCat(names.In("// Captures `repetitions` (at least 1) calls of fused_launch, one "
+                                 "after the other, into one CUDA graph, for\n"
+                                 "// sizes where launching costs more than the work. Runs nothing: "
+                                 "cudaGraphLaunch(*graph_exec, stream) runs the\n"
+                                 "// calls, as often as wanted. Pointers, scalars and sizes are "
+                                 "baked in. The memory, workspace included, must\n"
+                                 "// outlive the graph; each run reads what it then holds, and runs "
+                                 "that share any of it must not overlap. The\n"
+                                 "// graph is for the current device; the caller destroys it with "
+                                 "cudaGraphExecDestroy. Codes are those of\n"
+                                 "// fused_launch; after any but FUSED_OK *graph_exec is null.\n"
+                                 "int fused_graph("),
+                        parameters, kGraphParameters, ");\n\n");
   }
 
-  std::string Graph(const std::string& parameters, const std::vector<std::string>& kernels,
-                    const std::string& arguments) const override {
-    std::string text =
-        absl::StrCat(kGraphSupport, "\nextern \"C\" int fused_graph(", parameters, kGraphParameters,
-                     ") {\n"
-                     "  if (graph_exec == nullptr) return FUSED_INVALID_ARGUMENT;\n  *graph_exec = nullptr;\n"
-                     "  if (repetitions < 1) return FUSED_INVALID_ARGUMENT;\n");
+  std::string Graph(const ExportedNames& names, const std::string& parameters,
+                    const std::vector<std::string>& kernels, const std::string& arguments) const override {
+    std::string text = absl::StrCat(
+        names.In(kGraphSupport), names.In("\nextern \"C\" int fused_graph("), parameters, kGraphParameters,
+        names.In(") {\n"
+                 "  if (graph_exec == nullptr) return FUSED_INVALID_ARGUMENT;\n  *graph_exec = nullptr;\n"
+                 "  if (repetitions < 1) return FUSED_INVALID_ARGUMENT;\n"));
     for (const std::string& kernel : kernels)
-      absl::StrAppend(&text, "  if (!FusedLoad((const void*)", kernel, ")) return FUSED_DEVICE_ERROR;\n");
-    absl::StrAppend(&text,
-                    "  return FusedCapture(\n      [=](cudaStream_t stream) {\n        return fused_launch(",
-                    arguments,
-                    ", workspace_memory, workspace_bytes, stream);\n      },\n"
-                    "      repetitions, graph_exec);\n}\n");
+      absl::StrAppend(&text, "  if (!FusedLoad((const void*)", kernel,
+                      names.In(")) return FUSED_DEVICE_ERROR;\n"));
+    absl::StrAppend(
+        &text,
+        names.In("  return FusedCapture(\n      [=](cudaStream_t stream) {\n        return fused_launch("),
+        arguments,
+        ", workspace_memory, workspace_bytes, stream);\n      },\n"
+        "      repetitions, graph_exec);\n}\n");
     return text;
   }
 
@@ -214,27 +215,31 @@ class CudaExported final : public ExportedCode {
                         ", cudaMemcpyDeviceToHost));\n");
   }
   // The code does the same twice: with calls of fused_launch, and with as many in one CUDA graph.
-  std::string Runs(const std::string& arguments) const override {
+  std::string Runs(const ExportedNames& names, const std::string& arguments) const override {
     return absl::StrCat(
-        "  const int calls = 2 * runs;\n  cudaGraphExec_t graph_exec;\n  const int captured = fused_graph(",
+        names.In("  const int calls = 2 * runs;\n  cudaGraphExec_t graph_exec;\n  const int captured = "
+                 "fused_graph("),
         arguments,
-        ", calls, &graph_exec);\n  if (captured != FUSED_OK) {\n"
-        "    std::fprintf(stderr, \"fused_graph: %s\\n\", fused_error_string(captured));\n    return 1;\n  "
-        "}\n"
-        "  cudaEvent_t start, stop;\n  CHECK(cudaEventCreate(&start));\n  CHECK(cudaEventCreate(&stop));\n"
-        "  for (const bool as_graph : {false, true}) {\n    if (poison() != 0) return 1;\n"
-        "    float best = INFINITY;\n    for (int run = 0; run < runs; ++run) {\n"
-        "      CHECK(cudaEventRecord(start));\n"
-        "      if (as_graph) CHECK(cudaGraphLaunch(graph_exec, (cudaStream_t)0));\n"
-        "      for (int call = 0; call < calls && !as_graph; ++call)\n        if (launch() != FUSED_OK) "
-        "return 1;\n"
-        "      CHECK(cudaEventRecord(stop));\n      CHECK(cudaEventSynchronize(stop));\n      float ms;\n"
-        "      CHECK(cudaEventElapsedTime(&ms, start, stop));\n      best = std::min(best, ms);\n    }\n"
-        "    std::printf(\"%d %s, best of %d runs: %.3f us a call\\n\", calls,\n"
-        "                as_graph ? \"calls in one CUDA graph\" : \"direct calls\", runs, best * 1e3 / "
-        "calls);\n"
-        "    if (judge(kinds[0], false) != 0) return 1;\n  }\n  CHECK(cudaGraphExecDestroy(graph_exec));"
-        "\n");
+        names.In(
+            ", calls, &graph_exec);\n  if (captured != FUSED_OK) {\n"
+            "    std::fprintf(stderr, \"fused_graph: %s\\n\", fused_error_string(captured));\n    return "
+            "1;\n  "
+            "}\n"
+            "  cudaEvent_t start, stop;\n  CHECK(cudaEventCreate(&start));\n  "
+            "CHECK(cudaEventCreate(&stop));\n"
+            "  for (const bool as_graph : {false, true}) {\n    if (poison() != 0) return 1;\n"
+            "    float best = INFINITY;\n    for (int run = 0; run < runs; ++run) {\n"
+            "      CHECK(cudaEventRecord(start));\n"
+            "      if (as_graph) CHECK(cudaGraphLaunch(graph_exec, (cudaStream_t)0));\n"
+            "      for (int call = 0; call < calls && !as_graph; ++call)\n        if (launch() != FUSED_OK) "
+            "return 1;\n"
+            "      CHECK(cudaEventRecord(stop));\n      CHECK(cudaEventSynchronize(stop));\n      float ms;\n"
+            "      CHECK(cudaEventElapsedTime(&ms, start, stop));\n      best = std::min(best, ms);\n    }\n"
+            "    std::printf(\"%d %s, best of %d runs: %.3f us a call\\n\", calls,\n"
+            "                as_graph ? \"calls in one CUDA graph\" : \"direct calls\", runs, best * 1e3 / "
+            "calls);\n"
+            "    if (judge(kinds[0], false) != 0) return 1;\n  }\n  CHECK(cudaGraphExecDestroy(graph_exec));"
+            "\n"));
   }
 };
 

@@ -49,11 +49,12 @@ class HostExported final : public ExportedCode {
     return "g++ -O3 -march=native -fopenmp -std=c++17 fused.cc example.cc reference.cc -o example";
   }
 
-  std::string Launch(const ExportedLaunch& launch) const override {
+  std::string Launch(const ExportedNames&, const ExportedLaunch& launch) const override {
     return absl::StrCat("    ", launch.kernel, "(", launch.grid, ", arguments);\n");
   }
-  std::string GraphDeclaration(const std::string&) const override { return ""; }
-  std::string Graph(const std::string&, const std::vector<std::string>&, const std::string&) const override {
+  std::string GraphDeclaration(const ExportedNames&, const std::string&) const override { return ""; }
+  std::string Graph(const ExportedNames&, const std::string&, const std::vector<std::string>&,
+                    const std::string&) const override {
     return "";
   }
 
@@ -69,14 +70,15 @@ class HostExported final : public ExportedCode {
                         ")NAN);\n");
   }
   std::string CopyOut(const ExportedArray&) const override { return ""; }
-  std::string Runs(const std::string&) const override {
-    return "  double best = INFINITY;\n  for (int run = 0; run < runs; ++run) {\n"
-           "    const auto start = std::chrono::steady_clock::now();\n    if (launch() != FUSED_OK) return "
-           "1;\n"
-           "    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;\n"
-           "    best = std::min(best, time.count());\n  }\n  judge(kinds[0], false);\n"
-           "  std::printf(\"best of %d runs: %.3f us\\n\", runs, best * 1e6);"
-           "\n";
+  std::string Runs(const ExportedNames& names, const std::string&) const override {
+    return names.In(
+        "  double best = INFINITY;\n  for (int run = 0; run < runs; ++run) {\n"
+        "    const auto start = std::chrono::steady_clock::now();\n    if (launch() != FUSED_OK) return "
+        "1;\n"
+        "    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;\n"
+        "    best = std::min(best, time.count());\n  }\n  judge(kinds[0], false);\n"
+        "  std::printf(\"best of %d runs: %.3f us\\n\", runs, best * 1e6);"
+        "\n");
   }
 };
 

@@ -90,9 +90,18 @@ TEST_F(SubmitTest, TableAndOutputFolder) {
   EXPECT_THAT(result.out, HasSubstr("rank"));
   EXPECT_THAT(result.out, HasSubstr("{s r}"));
   EXPECT_THAT(result.out, HasSubstr("rank 1 is in " + output));
-  EXPECT_TRUE(std::filesystem::exists(output + "/fused.h"));
-  // Its own folder may be written again.
-  EXPECT_EQ(client_.Run(Submit({"--output", output})).exit_code, 0);
+  EXPECT_THAT(Content(output + "/fused.h"), HasSubstr("\n// Verified on "));
+  EXPECT_THAT(Content(output + "/README.md"), HasSubstr(" at n=40003 on 20"));
+  // Its own folder may be written again, under another name.
+  EXPECT_EQ(client_.Run(Submit({"--output", output, "--name", "two_calls"})).exit_code, 0);
+  EXPECT_FALSE(std::filesystem::exists(output + "/fused.h"));
+  EXPECT_THAT(Content(output + "/two_calls.h"), HasSubstr("int two_calls_launch("));
+}
+
+TEST_F(SubmitTest, ANameThatIsNoneIsRefusedBeforeTheWork) {
+  const ProcessResult result = client_.Run(Submit({"--name", "two calls"}));
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("the exported code cannot be called \"two calls\""));
 }
 
 TEST_F(SubmitTest, TimeLimitIsItsOwnExitCode) {

@@ -20,6 +20,7 @@
 #include "client/cli/artifact_folder.h"
 #include "server/optimize/cover_export.h"
 #include "server/optimize/plans.h"
+#include "tests/integration/export/best_predicted.h"
 #include "tests/integration/export/examples.h"
 #include "tests/integration/exported_folder_build.h"
 
@@ -49,22 +50,7 @@ class FolderTest : public ::testing::TestWithParam<std::string> {
     submission_ = *std::move(checked);
   }
 
-  // Writes the folder of the best predicted cover at the sizes of the example, for the described device of
-  // the target.
-  void Export(v1::Target target) {
-    const CostModel model(DescribedDevice(target));
-    auto plans = PlanCovers(submission_, model, 1, false);
-    ASSERT_TRUE(plans.ok()) << plans.status();
-    std::vector<const FusionImplementation*> fusions;
-    for (int member : plans->covers.covers.front().columns)
-      fusions.push_back(&plans->space.implementations[member]);
-    auto exporter = CoverExporter::Create(submission_);
-    ASSERT_TRUE(exporter.ok()) << exporter.status();
-    auto artifact = exporter->Export(DescribedDevice(target), fusions, "best predicted");
-    ASSERT_TRUE(artifact.ok()) << artifact.status();
-    const absl::Status written = WriteArtifact(*artifact, "", folder_, false);
-    ASSERT_TRUE(written.ok()) << written;
-  }
+  void Export(v1::Target target) { WriteBestPredicted(submission_, target, folder_); }
 
   // Arguments of the example that give the sizes of the graph, in turn, these values.
   std::string Sizes(std::vector<int64_t> values) const {
@@ -142,18 +128,6 @@ int main() {
   const CommandResult called = RunCommand(absl::StrCat(
       "cd '", folder_, "' && g++ -O1 -fopenmp -std=c++17 fused.cc caller.cc -o caller && ./caller"));
   EXPECT_EQ(called.exit_code, 1) << "FUSED_OK and FUSED_INVALID_ARGUMENT expected; " << called.output;
-}
-
-std::string FindNvcc() {
-  for (const char* nvcc : {"nvcc", "/usr/local/cuda/bin/nvcc"})
-    if (RunCommand(absl::StrCat(nvcc, " --version")).exit_code == 0) return nvcc;
-  return "";
-}
-
-// Whether this machine has a GPU that runs code for sm_80 or sm_90, or what is translated from the latter.
-bool HasGpu() {
-  const CommandResult query = RunCommand("nvidia-smi --query-gpu=compute_cap --format=csv,noheader");
-  return query.exit_code == 0 && std::atof(query.output.c_str()) >= 8;
 }
 
 TEST_P(FolderTest, CudaFolderCompilesAloneForAmpereAndHopper) {
