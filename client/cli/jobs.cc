@@ -44,7 +44,7 @@ ExitCode ShowJob(const Invocation& invocation, const std::string& name, bool all
   return kDone;
 }
 
-ExitCode WatchOne(const Invocation& invocation, const std::string& name, WatchOptions options) {
+ExitCode WatchJob(const Invocation& invocation, const std::string& name, WatchOptions options) {
   absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation, StoredJobs());
   if (!client.ok()) return invocation.Report(client.status());
   absl::StatusOr<v1::Job> job = (*client)->GetJob(JobName(name));
@@ -83,7 +83,7 @@ void AddJobsCommands(CLI::App* app, Invocation* invocation) {
 
   CLI::App* show = jobs->add_subcommand("show", "State, and result or error, of a job");
   show->add_option("JOB", *name, "jobs/ID, or ID")->required();
-  show->add_flag("--all", *all, "ShowJob every candidate, not the first ten");
+  show->add_flag("--all", *all, "Show every candidate, not the first ten");
   AddCommonOptions(show, invocation);
   show->callback([=] { invocation->run = [=] { return ShowJob(*invocation, *name, *all); }; });
 
@@ -91,9 +91,9 @@ void AddJobsCommands(CLI::App* app, Invocation* invocation) {
   watch->add_option("JOB", *name, "jobs/ID, or ID")->required();
   watch->add_option("--output", watch_options->output, "Folder for the code of rank 1")->check(NotEmpty());
   watch->add_flag("--force", watch_options->force, kForceHelp);
-  watch->add_flag("--all", watch_options->all, "ShowJob every candidate, not the first ten");
+  watch->add_flag("--all", watch_options->all, "Show every candidate, not the first ten");
   AddCommonOptions(watch, invocation);
-  watch->callback([=] { invocation->run = [=] { return WatchOne(*invocation, *name, *watch_options); }; });
+  watch->callback([=] { invocation->run = [=] { return WatchJob(*invocation, *name, *watch_options); }; });
 
   CLI::App* cancel = jobs->add_subcommand("cancel", "Stop a job");
   cancel->add_option("JOB", *name, "jobs/ID, or ID")->required();

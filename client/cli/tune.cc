@@ -216,7 +216,7 @@ void AddTuneCommands(CLI::App* app, Invocation* invocation) {
                    "Folder for two SVG plots: what was measured where, and how the best came to be")
       ->type_name("DIR")
       ->check(NotEmpty());
-  show->add_flag("--all", *all, "ShowTuning every configuration, not the first ten");
+  show->add_flag("--all", *all, "Show every configuration, not the first ten");
   AddCommonOptions(show, invocation);
   show->callback([=] { invocation->run = [=] { return ShowTuning(*invocation, *name, *folder, *all); }; });
 

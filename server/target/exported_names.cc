@@ -23,11 +23,10 @@ absl::Status ExportedNames::Check(absl::string_view name) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the exported code cannot be called \"", name, "\": a name begins with a letter and has up to ",
         kLongest, " letters, digits and single underscores between them, as in gelu_bias"));
-  for (const char* file : {"example", "reference", "verification", "fusion_device", "fusion"})
+  for (const char* file : {"example", "reference", "verification", "fusion_device"})
     if (name == file)
-      return absl::InvalidArgumentError(
-          absl::StrCat("the exported code cannot be called \"", name,
-                       "\": the folder has another file or namespace of this name"));
+      return absl::InvalidArgumentError(absl::StrCat("the exported code cannot be called \"", name,
+                                                     "\": the folder has another file of this name"));
   return absl::OkStatus();
 }
 

@@ -1,4 +1,4 @@
-// What is left of a process that is killed while it puts itself in a sandbox.
+// A process that is killed while it puts itself in a sandbox leaves nothing behind.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
