@@ -54,7 +54,8 @@ MODULES = {
     "client/api": ["server/rpc", "server/upkeep", "server/parse", "worker/agent", "base/monitor", "base/rpc"],
     # Both find the server in the same way.
     "client/config": ["base/rpc"],
-    "client/cli": ["client/api", "client/config", "base/plots", "base/rpc"],
+    # It reads graphs from files of JSON as the server does, and `doctor` asks what this machine offers to a worker.
+    "client/cli": ["client/api", "client/config", "base/plots", "base/rpc", "server/parse", "worker/agent"],
     # The server in the program's own process, without a worker; declarations are checked as the server does.
     "client/tuner": ["client/config", "server/rpc", "server/upkeep", "server/tuner", "base/rpc"],
 }

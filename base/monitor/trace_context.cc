@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <random>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/random_id.h"
 
 namespace fusion {
 namespace {
@@ -18,16 +18,6 @@ bool IsHex(absl::string_view text) {
 }
 bool IsZero(absl::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c == '0'; });
-}
-
-std::string RandomHex(int words) {
-  thread_local std::random_device random;
-  std::string text;
-  do {
-    text.clear();
-    for (int i = 0; i < words; ++i) absl::StrAppendFormat(&text, "%08x", random());
-  } while (IsZero(text));
-  return text;
 }
 
 }  // namespace

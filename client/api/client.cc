@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/random_id.h"
 #include "base/rpc/chunks.h"
 #include "base/rpc/status_conversion.h"
 #include "base/status_macros.h"
@@ -40,14 +41,6 @@ class Pauses {
  private:
   milliseconds next_{100};
 };
-
-// 128 random bits in hex.
-std::string RandomId() {
-  std::random_device device;
-  std::string id;
-  for (int i = 0; i < 4; ++i) absl::StrAppendFormat(&id, "%08x", device());
-  return id;
-}
 
 // Seconds until the server that refused a call should be asked again; 0: it does not say. A little longer
 // than it says, and not the same for all: clients that were refused together should not come back together.
@@ -259,7 +252,7 @@ absl::StatusOr<v1::Job> Client::Submit(v1::SubmitRequest request,
                                        const std::function<void(const absl::Status&)>& on_wait,
                                        seconds patience) {
   const bool known_before = !request.request_id().empty();
-  if (!known_before) request.set_request_id(RandomId());
+  if (!known_before) request.set_request_id(RandomHex(4));
   const double limit = request.time_limit_seconds();
   const auto start = steady_clock::now();
   steady_clock::time_point last_contact = start;

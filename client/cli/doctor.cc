@@ -11,10 +11,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "client/api/embedded.h"
-#include "client/api/local_machine.h"
 #include "client/cli/doctor_report.h"
 #include "client/cli/invocation.h"
 #include "client/cli/number_format.h"
+#include "worker/agent/local_machine.h"
 
 namespace fusion {
 namespace {

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "client/api/local_machine.h"
 #include "client/cli/render.h"
 #include "fusion/v1/device.pb.h"
 #include "fusion/v1/optimizer.pb.h"
+#include "worker/agent/local_machine.h"
 
 namespace fusion {
 

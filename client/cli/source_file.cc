@@ -18,8 +18,8 @@
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
-#include "client/api/graph_json.h"
 #include "client/cli/number_format.h"
+#include "server/parse/graph_json.h"
 
 namespace fusion {
 namespace {

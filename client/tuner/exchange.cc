@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/random_id.h"
 
 namespace fusion::tuning {
 namespace {
@@ -11,13 +12,6 @@ namespace {
 constexpr uint64_t kFirstDelay = 50'000'000;
 constexpr uint64_t kLongestDelay = 5'000'000'000;
 constexpr uint64_t kWelcomeTime = 5'000'000'000;
-
-std::string RandomProcess() {
-  std::random_device device;
-  std::string name;
-  for (int i = 0; i < 4; ++i) absl::StrAppend(&name, absl::Hex(device(), absl::kZeroPad8));
-  return name;
-}
 
 }  // namespace
 
@@ -73,7 +67,7 @@ class Exchange::Inbox : public LinkEvents {
 Exchange::Exchange(ExchangeOptions options, Outbox& outbox)
     : options_(std::move(options)),
       outbox_(outbox),
-      process_(RandomProcess()),
+      process_(RandomHex(4)),
       delay_nanoseconds_(kFirstDelay),
       random_(std::random_device()()) {}
 

@@ -4,6 +4,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/random_id.h"
 #include "base/status_macros.h"
 #include "db/store/sqlite_store.h"
 
@@ -150,7 +151,7 @@ absl::StatusOr<CreatedJob> SqliteStore::CreateJob(const JobRecord& job, Timestam
         created.job.state = JobState::kQueued;
         created.job.created = created.job.updated = now;
         if (job.id.empty()) {
-          created.job.id = RandomId("jobs/");
+          created.job.id = "jobs/" + RandomHex(2);
         } else {
           absl::StatusOr<JobRecord> taken = FindJob(database, "id", job.id);
           if (taken.ok())

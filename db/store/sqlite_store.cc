@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -190,11 +189,6 @@ absl::Status SqliteStore::CheckIntegrity() {
   std::string message = absl::StrCat("store ", path_, " is damaged; restore a backup");
   for (const std::string& finding : findings) absl::StrAppend(&message, "\n  ", finding);
   return absl::DataLossError(message);
-}
-
-std::string RandomId(const char* prefix) {
-  thread_local std::random_device device;
-  return absl::StrFormat("%s%08x%08x", prefix, device(), device());
 }
 
 }  // namespace fusion

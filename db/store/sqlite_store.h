@@ -214,10 +214,6 @@ class SqliteStore final : public Store {
   std::vector<std::unique_ptr<Database>> readers_;  // guarded by readers_mutex_; those not in use
 };
 
-// Returns "<prefix><16 random hex digits>". It is random, so that an id is never that of another store's task
-// or job.
-std::string RandomId(const char* prefix);
-
 // Columns of the table tasks in the order that ReadTask expects: these, and one of the three ways to end
 // them.
 extern const char kTaskColumns[];

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/random_id.h"
 #include "base/status_macros.h"
 #include "db/store/sqlite_store.h"
 
@@ -83,7 +84,7 @@ absl::StatusOr<std::optional<TaskRecord>> FindKnownTask(Database& database, cons
 absl::StatusOr<TaskRecord> InsertTask(Database& database, const TaskSpec& spec, const JobOfTasks& job,
                                       Timestamp now) {
   TaskRecord task;
-  task.id = RandomId("tasks/");
+  task.id = "tasks/" + RandomHex(2);
   task.key = spec.key;
   task.kind = spec.kind;
   task.requirements = spec.requirements;

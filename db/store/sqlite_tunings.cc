@@ -5,6 +5,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/random_id.h"
 #include "base/status_macros.h"
 #include "db/store/sqlite_store.h"
 
@@ -111,7 +112,7 @@ absl::StatusOr<TuningRecord> SqliteStore::OpenTuning(const TuningRecord& tuning,
                   "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 1, ?9, ?10, 0, 0, 'EXPLORING', "
                   "'PROVENANCE_UNSPECIFIED', '', 0, 0, 0, "
                   "0, 0, 0, 0, 0, ?11, ?11)",
-                  tuning.id.empty() ? RandomId("tunings/") : tuning.id, tuning.key.program,
+                  tuning.id.empty() ? "tunings/" + RandomHex(2) : tuning.id, tuning.key.program,
                   tuning.key.section, tuning.key.device_class, tuning.key.context, Bytes{tuning.declaration},
                   tuning.strategy, Bytes{tuning.defaults}, progress.generation, Bytes{""}, now)
               .Run();

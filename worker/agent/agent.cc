@@ -6,10 +6,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/random_id.h"
 #include "base/status_macros.h"
 #include "worker/agent/assignment_scope.h"
 
@@ -34,11 +34,6 @@ constexpr int kMostCalls = 8;
 WorkplaceOptions WithMetrics(WorkplaceOptions options, WorkerMetrics* metrics) {
   options.metrics = metrics;
   return options;
-}
-
-std::string RandomInstance() {
-  std::random_device random;
-  return absl::StrCat(absl::Hex(random(), absl::kZeroPad8), absl::Hex(random(), absl::kZeroPad8));
 }
 
 std::chrono::system_clock::time_point InSeconds(double seconds) {
@@ -70,7 +65,7 @@ struct Agent::Call {
 Agent::Agent(AgentOptions options, std::shared_ptr<grpc::Channel> channel)
     : options_(std::move(options)),
       name_(options_.name.empty() ? HostName() : options_.name),
-      instance_(RandomInstance()),
+      instance_(RandomHex(2)),
       stub_(v1::WorkerService::NewStub(channel)),
       blobs_(channel, options_.cache_bytes),
       held_([this] { Wake(); }) {}
