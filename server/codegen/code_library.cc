@@ -10,8 +10,10 @@
 #include "absl/strings/string_view.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
+#include "server/codegen/program.h"
 #include "server/codegen/source.h"
 #include "server/skeletons/skeletons.h"
+#include "server/target/target.h"
 
 namespace fusion {
 
@@ -102,6 +104,17 @@ absl::StatusOr<const CodeUnit*> CodeLibrary::Add(const FusionImplementation& imp
   auto [it, inserted] = by_key_.emplace(unit->key, unit.get());
   if (inserted) units_.push_back(std::move(unit));
   return it->second;
+}
+
+v1::Program CodeLibrary::ProgramOf(const std::vector<const CodeUnit*>& units, const std::string& name,
+                                   bool force_f64) const {
+  std::vector<CompiledFusion> fusions;
+  for (const CodeUnit* unit : units) fusions.push_back({&unit->code, unit->build.key()});
+  return BuildProgram(graph_, sizes_, fusions,
+                      {.name = name,
+                       .multiprocessors = std::max(1, device_.multiprocessors()),
+                       .force_f64 = force_f64,
+                       .programmatic = TargetOf(device_.target()).Features(device_).overlapping_launches});
 }
 
 }  // namespace fusion

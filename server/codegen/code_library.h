@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "fusion/v1/device.pb.h"
+#include "fusion/v1/program.pb.h"
 #include "fusion/v1/worker.pb.h"
 #include "server/graph/graph.h"
 #include "server/lowering/fusion_code.h"
@@ -43,6 +44,10 @@ class CodeLibrary {
   // that only their launches set apart (grids of one tile a block and persistent ones) have the same build.
   // force_f64: for the reference.
   absl::StatusOr<const CodeUnit*> Add(const FusionImplementation& implementation, bool force_f64);
+  // Returns the program that runs these units in this order. Its launches name the keys of their builds where
+  // they will name binaries.
+  v1::Program ProgramOf(const std::vector<const CodeUnit*>& units, const std::string& name,
+                        bool force_f64) const;
   // The units stand in the order in which they were added.
   const std::vector<std::unique_ptr<CodeUnit>>& units() const { return units_; }
 

@@ -121,12 +121,9 @@ v1::Buffer MakeBuffer(const Graph& graph, const SizeValues& sizes, ValueId id, b
   return buffer;
 }
 
-v1::Session MakeSession(const Graph& graph, const SizeValues& sizes, v1::Program reference,
-                        v1::Program unfused, const std::vector<double>& tolerances) {
+v1::Session MakeSession(const Graph& graph, const SizeValues& sizes, const std::vector<double>& tolerances) {
   v1::Session session;
   DescribeBuffers(graph, sizes, &session);
-  *session.mutable_reference() = std::move(reference);
-  *session.mutable_unfused() = std::move(unfused);
   session.set_floor_bytes(static_cast<double>(graph.FloorBytes(sizes)));
   session.mutable_tolerances()->Add(tolerances.begin(), tolerances.end());
   return session;

@@ -14,10 +14,9 @@ namespace fusion {
 // small element, in f64 where that is forced.
 v1::Buffer MakeBuffer(const Graph& graph, const SizeValues& sizes, ValueId id, bool force_f64);
 
-// Returns the session of a graph without seed and key: its programs, buffers, tolerances (one per output) and
+// Returns the session of a graph without programs, seed and key: its buffers, tolerances (one per output) and
 // floor.
-v1::Session MakeSession(const Graph& graph, const SizeValues& sizes, v1::Program reference,
-                        v1::Program unfused, const std::vector<double>& tolerances);
+v1::Session MakeSession(const Graph& graph, const SizeValues& sizes, const std::vector<double>& tolerances);
 
 // Fills in the inputs and outputs of a session, with their rows, columns and values, and what verifying needs
 // to know of them: choosing_entries and whole_outputs.

@@ -1,23 +1,28 @@
 // This stage stores the folders that can be fetched.
 #pragma once
 
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "fusion/v1/optimizer.pb.h"
-#include "server/optimize/build_stage.h"
-#include "server/optimize/code_stage.h"
+#include "absl/status/statusor.h"
+#include "fusion/v1/artifact.pb.h"
+#include "fusion/v1/candidates.pb.h"
 #include "server/optimize/pipeline_context.h"
-#include "server/optimize/plans.h"
-#include "server/optimize/submission.h"
 #include "server/target/device_description.h"
 
 namespace fusion {
 
+// Makes the folder of the candidate at this position; `description` and `verified`, which says how results
+// were verified, are the comment at the top of its code.
+using ExportCandidate = std::function<absl::StatusOr<v1::Artifact>(
+    int position, const std::string& description, const std::string& verified)>;
+
 // Stores the exported folder of each OK candidate under its rank; for CUDA with its device code, for loading
-// without a compiler. `code` and `built` are those the candidates were measured with.
-absl::Status StoreArtifacts(const Submission& submission, const DeviceDescription& device, const Plans& plans,
-                            const GeneratedCode& code, const BuiltCode& built,
-                            const std::vector<v1::Candidate>& ranked, const PipelineContext& context);
+// without a compiler. `set` and `built` are those the candidates were measured with.
+absl::Status StoreArtifacts(const v1::CandidateSet& set, const v1::BuiltCode& built,
+                            const std::vector<v1::Candidate>& ranked, const DeviceDescription& device,
+                            const ExportCandidate& export_candidate, const PipelineContext& context);
 
 }  // namespace fusion

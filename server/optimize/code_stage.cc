@@ -2,9 +2,10 @@
 
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -12,32 +13,50 @@
 #include "base/status_macros.h"
 #include "server/codegen/kernel_versions.h"
 #include "server/codegen/source.h"
+#include "server/codegen/verification.h"
 #include "server/skeletons/skeletons.h"
 
 namespace fusion {
 
-absl::StatusOr<PlannedCandidate> PlanCandidate(const Submission& submission, const CostModel& model,
-                                               const SearchSpace& space, const CoverSolution& cover,
-                                               int predicted_rank, CodeLibrary& library) {
-  PlannedCandidate planned;
-  planned.candidate = DescribeCover(*submission.graph, space, cover, predicted_rank);
+namespace {
+
+void AddBuilds(const std::vector<const CodeUnit*>& units, v1::CandidateSet* set) {
+  for (const CodeUnit* unit : units) set->mutable_builds()->insert({unit->build.key(), unit->build});
+}
+
+}  // namespace
+
+absl::StatusOr<CoverCode> GenerateCover(const Submission& submission, const CostModel& model,
+                                        const SearchSpace& space, const CoverSolution& cover,
+                                        int predicted_rank, CodeLibrary& library) {
+  CoverCode code;
+  v1::Candidate* description = code.candidate.mutable_description();
+  *description = DescribeCover(*submission.graph, space, cover, predicted_rank);
   std::string keys;
   for (int member : cover.columns) {
     const FusionImplementation& implementation = space.implementations[member];
     FUSION_ASSIGN_OR_RETURN(auto unit, library.Add(implementation, false));
-    planned.units.push_back(unit);
+    code.units.push_back(unit);
     absl::StrAppend(&keys, unit->key, "\n");
     for (const KernelLaunch& launch : unit->code.launches) {
-      v1::KernelSummary* kernel = planned.candidate.add_kernels();
+      v1::KernelSummary* kernel = description->add_kernels();
       kernel->set_name(LaunchedName(launch, LaunchesWhole(launch, submission.sizes)));
       kernel->set_skeleton(implementation.skeleton->name());
       kernel->set_threads(launch.kernel.threads);
       kernel->set_blocks(GridBlocks(launch.grid, submission.sizes, model.device().multiprocessors()));
       kernel->set_shared_bytes(SharedBytes(launch.shared, submission.sizes));
+      if (NeedsAlignment(launch, submission.sizes)) code.candidate.set_pointer_alignment(kPointerAlignment);
     }
   }
-  planned.candidate.set_key("sha256:" + Sha256Hex(keys));
-  return planned;
+  description->set_key("sha256:" + Sha256Hex(keys));
+  *code.candidate.mutable_program() = library.ProgramOf(code.units, description->key(), false);
+  return code;
+}
+
+void AddCandidate(CoverCode cover, GeneratedCode* code) {
+  AddBuilds(cover.units, &code->set);
+  code->units.push_back(std::move(cover.units));
+  *code->set.add_candidates() = std::move(cover.candidate);
 }
 
 absl::StatusOr<GeneratedCode> GenerateCode(const Submission& submission, const CostModel& model,
@@ -45,26 +64,35 @@ absl::StatusOr<GeneratedCode> GenerateCode(const Submission& submission, const C
   const Graph& graph = *submission.graph;
   GeneratedCode code;
   code.library = std::make_unique<CodeLibrary>(graph, submission.sizes, model.device());
+  v1::CandidateSet& set = code.set;
+  set.set_name(graph.name());
+  set.set_hash(submission.summary.hash());
+  set.mutable_sizes()->insert(submission.sizes.begin(), submission.sizes.end());
+  set.set_library_hash(graph.catalog().hash());
+  *set.mutable_session() = MakeSession(graph, submission.sizes, TolerancesOf(submission));
+  std::vector<const CodeUnit*> reference;
   for (const Node& node : graph.nodes()) {
     FUSION_ASSIGN_OR_RETURN(
-        auto reference,
-        code.library->Add(ReferenceImplementation(graph, node.id, submission.sizes, model), true));
-    code.reference.push_back(reference);
+        auto unit, code.library->Add(ReferenceImplementation(graph, node.id, submission.sizes, model), true));
+    reference.push_back(unit);
   }
+  AddBuilds(reference, &set);
+  *set.mutable_reference() = code.library->ProgramOf(reference, "reference", true);
+  std::set<std::vector<const CodeUnit*>> unfused;
   for (const CoverSolution& cover : UnfusedCovers(plans.space)) {
     std::vector<const CodeUnit*> units;
     for (int position : cover.columns) {
       FUSION_ASSIGN_OR_RETURN(auto unit, code.library->Add(plans.space.implementations[position], false));
       units.push_back(unit);
     }
-    if (std::find(code.unfused.begin(), code.unfused.end(), units) == code.unfused.end())
-      code.unfused.push_back(std::move(units));
+    if (!unfused.insert(units).second) continue;
+    AddBuilds(units, &set);
+    *set.add_unfused() = code.library->ProgramOf(units, "unfused", false);
   }
   for (size_t i = 0; i < plans.covers.covers.size(); ++i) {
-    FUSION_ASSIGN_OR_RETURN(auto planned,
-                            PlanCandidate(submission, model, plans.space, plans.covers.covers[i],
-                                          static_cast<int>(i) + 1, *code.library));
-    code.candidates.push_back(std::move(planned));
+    FUSION_ASSIGN_OR_RETURN(auto cover, GenerateCover(submission, model, plans.space, plans.covers.covers[i],
+                                                      static_cast<int>(i) + 1, *code.library));
+    AddCandidate(std::move(cover), &code);
   }
   return code;
 }
@@ -78,9 +106,9 @@ void Dump(const PipelineContext& context, const std::string& file_name, const st
   if (!file) spdlog::warn("--dump-dir: {} cannot be written", path.string());
 }
 
-std::string PrintCandidateSource(const PlannedCandidate& candidate, v1::Target target) {
+std::string PrintCandidateSource(const std::vector<const CodeUnit*>& units, v1::Target target) {
   std::string text;
-  for (const CodeUnit* unit : candidate.units)
+  for (const CodeUnit* unit : units)
     absl::StrAppend(&text, PrintSource(unit->code, TargetOf(target), false), "\n");
   return text;
 }
@@ -95,8 +123,10 @@ void DumpCode(const PipelineContext& context, const GeneratedCode& code) {
     Dump(context, name + ".ir", ir);
     Dump(context, name + "." + TargetOf(unit->build.target()).suffix(), unit->source);
   }
-  for (size_t i = 0; i < code.candidates.size(); ++i)
-    Dump(context, absl::StrFormat("candidate%03d.txt", i + 1), code.candidates[i].candidate.DebugString());
+  for (int i = 0; i < code.set.candidates_size(); ++i)
+    Dump(context, absl::StrFormat("candidate%03d.txt", i + 1),
+         code.set.candidates(i).description().DebugString());
+  Dump(context, "candidates.textproto", code.set.DebugString());
 }
 
 }  // namespace fusion

@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "fusion/v1/optimizer.pb.h"
+#include "fusion/v1/candidates.pb.h"
 #include "server/codegen/code_library.h"
 #include "server/model/cost_model.h"
 #include "server/optimize/pipeline_context.h"
@@ -16,31 +16,31 @@
 
 namespace fusion {
 
-// A cover with its code, and what will be reported of it.
-struct PlannedCandidate {
+// A cover with its code.
+struct CoverCode {
   std::vector<const CodeUnit*> units;  // in schedule order
-  v1::Candidate candidate;             // with everything known before it is built
+  v1::PlannedCandidate candidate;      // with everything known before it is built
 };
-// The code of all covers, of the unfused cover and of the reference.
+// The code of all covers, of the unfused cover and of the reference. What comes after it needs `set` alone,
+// but for what learns of kernels and exports covers.
 struct GeneratedCode {
   std::unique_ptr<CodeLibrary> library;
-  std::vector<PlannedCandidate> candidates;
-  // Ways to compute the graph node by node: the best predicted implementations, the second best ... The
-  // fastest measured one is the unfused cover that speed-ups are relative to.
-  std::vector<std::vector<const CodeUnit*>> unfused;
-  std::vector<const CodeUnit*> reference;
+  std::vector<std::vector<const CodeUnit*>> units;  // of each candidate
+  v1::CandidateSet set;
 };
 absl::StatusOr<GeneratedCode> GenerateCode(const Submission& submission, const CostModel& model,
                                            const Plans& plans);
 
 // Returns the code of one cover; predicted_rank counts from 1.
-absl::StatusOr<PlannedCandidate> PlanCandidate(const Submission& submission, const CostModel& model,
-                                               const SearchSpace& space, const CoverSolution& cover,
-                                               int predicted_rank, CodeLibrary& library);
+absl::StatusOr<CoverCode> GenerateCover(const Submission& submission, const CostModel& model,
+                                        const SearchSpace& space, const CoverSolution& cover,
+                                        int predicted_rank, CodeLibrary& library);
+// Adds a candidate, with its builds, behind all others.
+void AddCandidate(CoverCode cover, GeneratedCode* code);
 
 // Returns the kernels of a candidate as one text.
-std::string PrintCandidateSource(const PlannedCandidate& candidate, v1::Target target);
-// Writes kernel IR and sources of every unit into the dump directory.
+std::string PrintCandidateSource(const std::vector<const CodeUnit*>& units, v1::Target target);
+// Writes kernel IR and sources of every unit into the dump directory, and the candidates.
 void DumpCode(const PipelineContext& context, const GeneratedCode& code);
 
 }  // namespace fusion

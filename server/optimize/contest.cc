@@ -33,9 +33,9 @@ std::vector<int> Contest::NextRound() {
   return positions;
 }
 
-void Contest::EndRound(const std::vector<PlannedCandidate>& candidates) {
+void Contest::EndRound(const v1::CandidateSet& set) {
   for (int waiting : round_) {
-    const v1::Candidate& candidate = candidates[waiting_[waiting].position].candidate;
+    const v1::Candidate& candidate = set.candidates(waiting_[waiting].position).description();
     const double seconds = candidate.outcome() == v1::OK ? candidate.measured().median() : 0;
     race_.Ended(waiting, seconds, candidate.steady());
     ++tried_;

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "fusion/v1/candidates.pb.h"
 #include "server/model/cost_model.h"
-#include "server/optimize/code_stage.h"
 #include "server/optimize/plans.h"
 #include "server/rank/race.h"
 
@@ -31,8 +31,8 @@ class Contest {
   // Returns the positions (WaitingCandidate::position) of the next round; empty: the contest is over.
   // EndRound must be called before the next round.
   std::vector<int> NextRound();
-  // `candidates` are those of all positions so far; those of the round have their outcomes.
-  void EndRound(const std::vector<PlannedCandidate>& candidates);
+  // `set` has the candidates of all positions so far; those of the round have their outcomes.
+  void EndRound(const v1::CandidateSet& set);
 
   // Returns whether another search is due. It has nothing to add once `most` were tried, or if all are to be.
   bool SearchesAgain() const;

@@ -86,7 +86,7 @@ bool HasWork(const Submission& submission, const FusionImplementation& implement
 // which may be nothing.
 bool Teaches(const Submission& submission, const Plans& plans, const GeneratedCode& code, size_t candidate) {
   const std::vector<int>& members = plans.covers.covers[candidate].columns;
-  const v1::Candidate& measured = code.candidates[candidate].candidate;
+  const v1::Candidate& measured = code.set.candidates(static_cast<int>(candidate)).description();
   return measured.outcome() == v1::OK && measured.steady() &&
          std::all_of(members.begin(), members.end(),
                      [&](int member) { return HasWork(submission, plans.space.implementations[member]); });
@@ -97,7 +97,7 @@ MeasuredKernels MeasuredKernelsOf(const Submission& submission, const CostModel&
   const KernelNames names(*submission.graph, submission.sizes);
   MeasuredKernels measured;
   std::map<KernelIdentity, int> known;
-  for (size_t i = 0; i < code.candidates.size(); ++i) {
+  for (size_t i = 0; i < code.units.size(); ++i) {
     if (!Teaches(submission, plans, code, i)) continue;
     measured.covers.push_back(static_cast<int>(i));
     const std::vector<int>& members = plans.covers.covers[i].columns;
@@ -111,7 +111,7 @@ MeasuredKernels MeasuredKernelsOf(const Submission& submission, const CostModel&
         measured.kernels.push_back(
             {.identity = std::move(identity),
              .implementation = &implementation,
-             .build = NamelessBuildKey(code.candidates[i].units[k]->build, model.device().toolkit_version()),
+             .build = NamelessBuildKey(code.units[i][k]->build, model.device().toolkit_version()),
              .belief = {implementation.estimate.total_seconds, kUnmeasuredDeviation}});
     }
   }
@@ -133,7 +133,7 @@ void LearnKernels(const CostModel& model, const Plans& plans, const GeneratedCod
       beliefs.push_back(&kernel.belief);
       if (members.insert(&kernel).second) ++kernel.measurements;
     }
-    const v1::Candidate& candidate = code.candidates[cover].candidate;
+    const v1::Candidate& candidate = code.set.candidates(cover).description();
     LearnFromCover(KernelSeconds(model, candidate), DeviationOf(candidate.measured()), beliefs);
   }
 }
@@ -231,8 +231,8 @@ class JobKernels final : public KernelMemory {
 std::vector<ResidualObservation> ObservationsOf(const Submission& submission, const CostModel& model,
                                                 const Plans& plans, const GeneratedCode& code) {
   std::vector<ResidualObservation> observations;
-  for (size_t i = 0; i < code.candidates.size(); ++i) {
-    const v1::Candidate& candidate = code.candidates[i].candidate;
+  for (size_t i = 0; i < code.units.size(); ++i) {
+    const v1::Candidate& candidate = code.set.candidates(static_cast<int>(i)).description();
     if (!Teaches(submission, plans, code, i)) continue;
     ResidualObservation observation{.measured_seconds = KernelSeconds(model, candidate),
                                     .deviation = DeviationOf(candidate.measured())};

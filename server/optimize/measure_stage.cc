@@ -10,10 +10,10 @@
 #include "absl/strings/str_format.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
-#include "server/codegen/program.h"
-#include "server/codegen/verification.h"
+#include "server/optimize/build_stage.h"
 #include "server/optimize/device_figures.h"
 #include "server/optimize/reported_times.h"
+#include "server/optimize/submission.h"
 #include "server/rank/rank.h"
 
 namespace fusion {
@@ -55,11 +55,10 @@ v1::MeasurementMethod Method(const v1::TargetProfile::Measuring& measuring, bool
 
 class Timer final : public CandidateTimer {
  public:
-  Timer(const Submission& submission, const DeviceDescription& device, GeneratedCode* code,
-        const BuiltCode& built, const PipelineContext& context, v1::JobResult* result)
-      : submission_(submission),
-        device_(device),
-        code_(code),
+  Timer(const DeviceDescription& device, v1::CandidateSet* set, const v1::BuiltCode& built,
+        const PipelineContext& context, v1::JobResult* result)
+      : device_(device),
+        set_(set),
         built_(built),
         context_(context),
         result_(result),
@@ -67,13 +66,12 @@ class Timer final : public CandidateTimer {
 
   absl::Status TimeRound(const std::vector<int>& round) override {
     if (session_.key().empty()) {
-      session_ = MakeSession(code_->unfused.front());
+      session_ = SessionWith(set_->unfused(0));
       FUSION_RETURN_IF_ERROR(ChooseUnfused());
     }
     std::vector<int> positions;
     for (int position : round)
-      if (code_->candidates[position].candidate.outcome() == v1::OUTCOME_UNSPECIFIED)
-        positions.push_back(position);
+      if (Description(position).outcome() == v1::OUTCOME_UNSPECIFIED) positions.push_back(position);
     if (positions.empty()) return absl::OkStatus();
     // Evenly, so that no candidate is measured alone where others are five.
     const size_t count = (positions.size() + kTogether - 1) / kTogether;
@@ -86,13 +84,12 @@ class Timer final : public CandidateTimer {
     absl::Status timed = TimeAll(tasks, device_, [&](int index, const v1::TimeResult& result, bool) {
       if (!result.failure().empty()) failure_ = result.failure();
       TakeResult(result, together[index]);
-      for (int position : together[index]) EmitProgress(code_->candidates[position].candidate);
+      for (int position : together[index]) EmitProgress(Description(position));
     });
     if (timed.ok()) timed = TimeAlone(HarmedByOthers(together));
     if (timed.ok()) timed = CheckRound(positions);
     if (!timed.ok()) return timed;
-    std::erase_if(positions,
-                  [&](int position) { return !IsFault(code_->candidates[position].candidate.outcome()); });
+    std::erase_if(positions, [&](int position) { return !IsFault(Description(position).outcome()); });
     return Confirm(positions);
   }
 
@@ -129,14 +126,21 @@ class Timer final : public CandidateTimer {
   }
 
  private:
-  v1::Program MakeProgram(const std::string& name, const std::vector<const CodeUnit*>& units,
-                          bool force_f64) const {
-    return ProgramOfUnits(submission_, device_, built_, units, name, force_f64);
+  v1::Program NamedProgram(const std::string& name, const v1::Program& planned) const {
+    v1::Program program = BuiltProgram(planned, built_);
+    program.set_name(name);
+    return program;
+  }
+
+  const v1::Candidate& Description(int position) const { return set_->candidates(position).description(); }
+  v1::Candidate& MutableDescription(int position) {
+    return *set_->mutable_candidates(position)->mutable_description();
   }
 
   std::vector<v1::Candidate> Candidates() const {
     std::vector<v1::Candidate> candidates;
-    for (const PlannedCandidate& planned : code_->candidates) candidates.push_back(planned.candidate);
+    for (const v1::PlannedCandidate& planned : set_->candidates())
+      candidates.push_back(planned.description());
     return candidates;
   }
 
@@ -151,14 +155,12 @@ class Timer final : public CandidateTimer {
   // is left: the unfused kernels are wrong, or so many candidates that they have little in common.
   absl::Status CheckRound(const std::vector<int>& round) const {
     if (!have_unfused_ && unfused_outcome_ == v1::WRONG_RESULT) return NothingVerified(unfused_message_);
-    for (const PlannedCandidate& planned : code_->candidates)
-      if (planned.candidate.outcome() == v1::OK) return absl::OkStatus();
-    const auto is_wrong = [&](int position) {
-      return code_->candidates[position].candidate.outcome() == v1::WRONG_RESULT;
-    };
+    for (const v1::PlannedCandidate& planned : set_->candidates())
+      if (planned.description().outcome() == v1::OK) return absl::OkStatus();
+    const auto is_wrong = [&](int position) { return Description(position).outcome() == v1::WRONG_RESULT; };
     if (static_cast<int>(round.size()) < kFailingAlike || !std::all_of(round.begin(), round.end(), is_wrong))
       return absl::OkStatus();
-    return NothingVerified(code_->candidates[round[0]].candidate.message());
+    return NothingVerified(Description(round[0]).message());
   }
 
   // A candidate has been timed.
@@ -183,11 +185,11 @@ class Timer final : public CandidateTimer {
   // Speed-ups are relative to the fastest unfused cover that is at hand, or bad predictions would flatter the
   // fusions.
   absl::Status ChooseUnfused() {
-    if (code_->unfused.size() < 2) return absl::OkStatus();
+    if (set_->unfused_size() < 2) return absl::OkStatus();
     v1::TimeTask task;
     *task.mutable_session() = session_;
-    for (size_t i = 1; i < code_->unfused.size(); ++i)
-      *task.add_programs() = MakeProgram(absl::StrCat("unfused ", i + 1), code_->unfused[i], false);
+    for (int i = 1; i < set_->unfused_size(); ++i)
+      *task.add_programs() = NamedProgram(absl::StrCat("unfused ", i + 1), set_->unfused(i));
     *task.mutable_method() =
         Method(TargetOf(device_.target()).profile().measuring(), warm_, false, context_.limits);
     task.set_device_uuid(device_.uuid());
@@ -198,15 +200,14 @@ class Timer final : public CandidateTimer {
         measurements_.push_back(Record("unfused", measurement, result.conditions()));
         if (measurement.outcome() != v1::OK || (best > 0 && Ranking(measurement).median() >= best)) continue;
         best = Ranking(measurement).median();
-        session_ = MakeSession(code_->unfused[i + 1]);
+        session_ = SessionWith(set_->unfused(i + 1));
       }
     });
   }
 
-  // Unfused kernels, and those of the reference, run in the order of the nodes.
-  v1::Session MakeSession(const std::vector<const CodeUnit*>& unfused) const {
-    return SessionOf(submission_, MakeProgram("reference", code_->reference, true),
-                     MakeProgram("unfused", unfused, false), context_.job);
+  v1::Session SessionWith(const v1::Program& unfused) const {
+    return SessionOf(set_->session(), BuiltProgram(set_->reference(), built_), BuiltProgram(unfused, built_),
+                     context_.job);
   }
 
   // Returns the candidates that may be bad only for the company that they were in: of several bad ones one
@@ -216,9 +217,9 @@ class Timer final : public CandidateTimer {
     for (const std::vector<int>& some : together) {
       std::vector<int> bad;
       for (int position : some)
-        if (code_->candidates[position].candidate.outcome() != v1::OK) bad.push_back(position);
+        if (Description(position).outcome() != v1::OK) bad.push_back(position);
       for (int position : bad) {
-        const v1::Outcome outcome = code_->candidates[position].candidate.outcome();
+        const v1::Outcome outcome = Description(position).outcome();
         if ((outcome == v1::WRONG_RESULT && bad.size() > 1) ||
             (outcome == v1::WORKER_LOST && some.size() > 1))
           harmed.push_back(position);
@@ -250,7 +251,7 @@ class Timer final : public CandidateTimer {
       for (int position : positions) tasks.push_back(MakeTask({position}, false, ", elsewhere"));
       absl::Status timed = TimeAll(tasks, *other, [&](int index, const v1::TimeResult& result, bool) {
         if (result.programs_size() != 1 || !IsFault(result.programs(0).outcome())) return;
-        v1::Candidate& candidate = code_->candidates[positions[index]].candidate;
+        v1::Candidate& candidate = MutableDescription(positions[index]);
         candidate.set_message(absl::StrCat(candidate.message(), "; again on another ", other->name(), ": ",
                                            result.programs(0).message()));
         std::erase(unconfirmed, positions[index]);
@@ -260,7 +261,7 @@ class Timer final : public CandidateTimer {
     std::vector<v1::TimeTask> tasks;
     for (int position : unconfirmed) tasks.push_back(MakeTask({position}, false, ", again"));
     return TimeAll(tasks, device_, [&](int index, const v1::TimeResult& result, bool) {
-      v1::Candidate& candidate = code_->candidates[unconfirmed[index]].candidate;
+      v1::Candidate& candidate = MutableDescription(unconfirmed[index]);
       const std::string before = candidate.message();
       if (!result.failure().empty()) return;  // the first word stands
       TakeResult(result, {unconfirmed[index]});
@@ -288,7 +289,7 @@ class Timer final : public CandidateTimer {
                                                     }
                                                   });
     if (!timed.ok() || failed.empty()) return timed;
-    FUSION_ASSIGN_OR_RETURN(bool rebuilt, RebuildWhatIsLost(built_, context_));
+    FUSION_ASSIGN_OR_RETURN(bool rebuilt, RebuildWhatIsLost(*set_, built_, context_));
     std::vector<v1::TimeTask> again;
     std::vector<int> index_of;
     for (const auto& [index, result] : failed) {
@@ -313,8 +314,8 @@ class Timer final : public CandidateTimer {
     v1::TimeTask task;
     *task.mutable_session() = session_;
     for (int position : positions)
-      *task.add_programs() = MakeProgram(absl::StrCat("candidate ", position + 1, remark),
-                                         code_->candidates[position].units, false);
+      *task.add_programs() = NamedProgram(absl::StrCat("candidate ", position + 1, remark),
+                                          set_->candidates(position).program());
     *task.mutable_method() =
         Method(TargetOf(device_.target()).profile().measuring(), warm_, final_round, context_.limits);
     task.set_device_uuid(device_.uuid());
@@ -351,7 +352,7 @@ class Timer final : public CandidateTimer {
         result_->add_remarks(remark);
     measurements_.push_back(Record("unfused", result.unfused(), result.conditions()));
     for (size_t i = 0; i < positions.size(); ++i) {
-      v1::Candidate& candidate = code_->candidates[positions[i]].candidate;
+      v1::Candidate& candidate = MutableDescription(positions[i]);
       if (static_cast<int>(i) >= result.programs_size()) {
         if (candidate.outcome() != v1::OK) {
           candidate.set_outcome(v1::WORKER_LOST);
@@ -393,15 +394,15 @@ class Timer final : public CandidateTimer {
     MeasurementRecord record;
     record.job = context_.job;
     record.candidate_key = key;
-    record.graph_hash = submission_.summary.hash();
-    record.sizes = SizesText(submission_.sizes);
+    record.graph_hash = set_->hash();
+    record.sizes = SizesText({set_->sizes().begin(), set_->sizes().end()});
     record.device_class = device_.name();
     record.device_uuid = device_.uuid();
     record.arch = device_.arch();
     record.driver =
         conditions.driver_version().empty() ? device_.driver_version() : conditions.driver_version();
     record.toolkit = device_.toolkit_version();
-    record.library_hash = submission_.graph->catalog().hash();
+    record.library_hash = set_->library_hash();
     record.method_version = kMethodVersion;
     record.outcome = v1::Outcome_Name(measurement.outcome());
     record.cache = warm_ ? "WARM" : "COLD";
@@ -419,10 +420,9 @@ class Timer final : public CandidateTimer {
     return RememberDevice(device_, context_.store, TimeOfDay());
   }
 
-  const Submission& submission_;
   const DeviceDescription& device_;
-  GeneratedCode* const code_;
-  const BuiltCode& built_;
+  v1::CandidateSet* const set_;
+  const v1::BuiltCode& built_;
   const PipelineContext& context_;
   v1::JobResult* const result_;
   const bool warm_;
@@ -438,10 +438,10 @@ class Timer final : public CandidateTimer {
 
 }  // namespace
 
-v1::Session SessionOf(const Submission& submission, v1::Program reference, v1::Program unfused,
+v1::Session SessionOf(v1::Session session, v1::Program reference, v1::Program unfused,
                       const std::string& job) {
-  v1::Session session = MakeSession(*submission.graph, submission.sizes, std::move(reference),
-                                    std::move(unfused), TolerancesOf(submission));
+  *session.mutable_reference() = std::move(reference);
+  *session.mutable_unfused() = std::move(unfused);
   const std::string digest = Sha256Hex(session.SerializeAsString());
   // With the same data for a graph every time a wrong kernel would pass every time; the same data within a
   // job lets its candidates share the reference.
@@ -450,11 +450,10 @@ v1::Session SessionOf(const Submission& submission, v1::Program reference, v1::P
   return session;
 }
 
-std::unique_ptr<CandidateTimer> MakeCandidateTimer(const Submission& submission,
-                                                   const DeviceDescription& device, const BuiltCode& built,
-                                                   const PipelineContext& context, GeneratedCode* code,
-                                                   v1::JobResult* result) {
-  return std::make_unique<Timer>(submission, device, code, built, context, result);
+std::unique_ptr<CandidateTimer> MakeCandidateTimer(const DeviceDescription& device,
+                                                   const v1::BuiltCode& built, const PipelineContext& context,
+                                                   v1::CandidateSet* set, v1::JobResult* result) {
+  return std::make_unique<Timer>(device, set, built, context, result);
 }
 
 }  // namespace fusion

@@ -10,6 +10,7 @@
 #include "server/optimize/build_stage.h"
 #include "server/optimize/code_stage.h"
 #include "server/optimize/contest.h"
+#include "server/optimize/cover_export.h"
 #include "server/optimize/device_figures.h"
 #include "server/optimize/input_files.h"
 #include "server/optimize/learn_stage.h"
@@ -155,7 +156,7 @@ struct Optimization {
   v1::SearchRequest search;  // what was searched for last
   Plans plans;               // those of later searches are added
   GeneratedCode code;
-  BuiltCode built;
+  v1::BuiltCode built;
   v1::JobResult result;
 };
 
@@ -284,18 +285,18 @@ absl::Status Compete(const v1::SubmitRequest& request, Optimization* job, StageL
                    .floor_seconds = job->cache == v1::COLD ? job->model->FloorSeconds(floor_bytes) : 0},
                   AllCandidates(job->plans), job->plans.unseen_seconds, *job->model);
   job->result.set_cache(job->cache);  // the timer goes by it
-  const auto timer =
-      MakeCandidateTimer(job->submission, job->device, job->built, job->context, &job->code, &job->result);
+  v1::CandidateSet& set = job->code.set;
+  const auto timer = MakeCandidateTimer(job->device, job->built, job->context, &set, &job->result);
   job->search.set_candidates(kCoversOfSearch * job->search.candidates());
   job->search.clear_texts();
   v1::SearchSummary& summary = job->plans.summary;
   int rounds = 0;
   for (std::vector<int> round = contest.NextRound(); !round.empty(); round = contest.NextRound()) {
     stages->Begin("build", ++rounds);
-    FUSION_RETURN_IF_ERROR(BuildCandidates(round, &job->code, job->context, &job->built));
+    FUSION_RETURN_IF_ERROR(BuildCandidates(round, &set, job->context, &job->built));
     stages->Begin("measure", rounds);
     FUSION_RETURN_IF_ERROR(timer->TimeRound(round));
-    contest.EndRound(job->code.candidates);
+    contest.EndRound(set);
 
     if (!contest.SearchesAgain()) continue;
     stages->Begin("search again", contest.searches());
@@ -306,13 +307,15 @@ absl::Status Compete(const v1::SubmitRequest& request, Optimization* job, StageL
     }
   }
   if (contest.searches() > 1) DumpCode(job->context, job->code);
+  Dump(job->context, "builds.textproto", job->built.DebugString());
   stages->Begin("measure the finalists");
   FUSION_RETURN_IF_ERROR(timer->Finish());
-  summary.set_covers(static_cast<int64_t>(job->code.candidates.size()));  // of all searches
+  Dump(job->context, "measured.textproto", set.DebugString());
+  summary.set_covers(set.candidates_size());  // of all searches
   summary.set_timed(contest.timed());
   summary.set_possible_gain(contest.PossibleGain());
   summary.mutable_prediction()->set_deviation(contest.Deviation());
-  if (const std::string note = contest.NotTimed(job->code.candidates.size()); !note.empty())
+  if (const std::string note = contest.NotTimed(set.candidates_size()); !note.empty())
     summary.add_notes(note);
   return absl::OkStatus();
 }
@@ -320,11 +323,16 @@ absl::Status Compete(const v1::SubmitRequest& request, Optimization* job, StageL
 // The measured candidates in their order, each with its exported folder in the store.
 absl::Status RankAndExport(Optimization* job) {
   std::vector<v1::Candidate> candidates;
-  for (const PlannedCandidate& planned : job->code.candidates)
-    if (planned.candidate.outcome() != v1::OUTCOME_UNSPECIFIED) candidates.push_back(planned.candidate);
+  for (const v1::PlannedCandidate& planned : job->code.set.candidates())
+    if (planned.description().outcome() != v1::OUTCOME_UNSPECIFIED)
+      candidates.push_back(planned.description());
   RankCandidates(&candidates);
-  FUSION_RETURN_IF_ERROR(StoreArtifacts(job->submission, job->device, job->plans, job->code, job->built,
-                                        candidates, job->context));
+  FUSION_ASSIGN_OR_RETURN(const auto exporter, CoverExporter::Create(job->submission));
+  const auto export_cover = [&](int position, const std::string& description, const std::string& verified) {
+    return exporter.Export(job->device, ImplementationsOf(job->plans, position), description, verified);
+  };
+  FUSION_RETURN_IF_ERROR(
+      StoreArtifacts(job->code.set, job->built, candidates, job->device, export_cover, job->context));
   job->result.mutable_candidates()->Assign(candidates.begin(), candidates.end());
   return absl::OkStatus();
 }
@@ -351,8 +359,8 @@ v1::JobResult ResultOf(Optimization* job) {
   if (HasElements(*job->submission.graph)) *result.mutable_routines() = std::move(job->routines);
   DescribeReliability(&result);
   for (const std::string& remark : RemarksOf(job->submission)) result.add_remarks(remark);
-  result.set_builds(job->built.builds);
-  result.set_builds_reused(job->built.reused);
+  result.set_builds(job->built.builds());
+  result.set_builds_reused(job->built.reused());
   return std::move(result);
 }
 
@@ -457,7 +465,7 @@ absl::StatusOr<v1::ExplainResponse> ExplainPipeline(const v1::ExplainRequest& re
   response.set_text(PrintPlans(graph, job.plans, job.model->StartSeconds()));
   if (request.sources()) {
     FUSION_RETURN_IF_ERROR(MakeCode(&job));
-    response.set_source(PrintCandidateSource(job.code.candidates.front(), job.device.target()));
+    response.set_source(PrintCandidateSource(job.code.units.front(), job.device.target()));
   }
   return response;
 }

@@ -387,4 +387,11 @@ std::vector<WaitingCandidate> AllCandidates(const Plans& plans) {
   return all;
 }
 
+std::vector<const FusionImplementation*> ImplementationsOf(const Plans& plans, int position) {
+  std::vector<const FusionImplementation*> implementations;
+  for (int member : plans.covers.covers[position].columns)
+    implementations.push_back(&plans.space.implementations[member]);
+  return implementations;
+}
+
 }  // namespace fusion

@@ -52,6 +52,9 @@ std::vector<CoverSolution> UnfusedCovers(const SearchSpace& space);
 // Returns whether covers are found so fast that a job can afford several searches.
 bool IsSmall(const Plans& plans);
 
+// Returns the kernels of the cover at this position, in schedule order.
+std::vector<const FusionImplementation*> ImplementationsOf(const Plans& plans, int position);
+
 // A candidate that waits to be timed, and what it is predicted to take.
 struct WaitingCandidate {
   int position = 0;

@@ -46,8 +46,7 @@ struct Variant {
   RoutineKernel kernel;
   // These fields are set for each round.
   std::vector<int> resident;  // numbers of blocks that are to be measured
-  const CodeUnit* few = nullptr;
-  const CodeUnit* many = nullptr;
+  v1::Program few, many;
 };
 
 // One program at one number of resident blocks.
@@ -134,7 +133,7 @@ class RoutineMeasurement {
       FUSION_ASSIGN_OR_RETURN(auto prepared, RepeatMore());
       more = prepared;
     }
-    const int failed = static_cast<int>(tried_.size() - built_.binaries.size());
+    const int failed = static_cast<int>(tried_.size() - built_.binaries().size());
     if (failed > 0)
       notes->push_back(
           absl::StrFormat("%d of %d benchmark programs of routines were not built", failed, tried_.size()));
@@ -234,7 +233,8 @@ class RoutineMeasurement {
       (bench->transfers ? parameters.load_repeats : parameters.compute_repeats) =
           many ? bench->repeats.many : bench->repeats.few;
       FUSION_ASSIGN_OR_RETURN(auto unit, bench->code.library->Add(implementation, false));
-      (many ? variant->many : variant->few) = unit;
+      (many ? variant->many : variant->few) =
+          bench->code.library->ProgramOf({unit}, many ? "many" : "few", false);
     }
     return absl::OkStatus();
   }
@@ -262,13 +262,12 @@ class RoutineMeasurement {
   }
 
   absl::Status Build() {
-    std::vector<const CodeUnit*> units;
+    std::vector<v1::BuildTask> tasks;
     for (const auto& bench : benches_)
       for (const auto& unit : bench->code.library->units())
-        if (tried_.insert(unit.get()).second) units.push_back(unit.get());
-    const DistinctBuilds distinct = DistinctBuildsOf(units);
+        if (tried_.insert(unit->build.key()).second) tasks.push_back(unit->build);
     const v1::BuildProgress before = builds_;  // of the rounds before
-    auto outcomes = context_.dispatcher.Build(context_.job, distinct.tasks, context_.cancellation,
+    auto outcomes = context_.dispatcher.Build(context_.job, tasks, context_.cancellation,
                                               [&](int done, int total, int reused, int failed) {
                                                 builds_.set_done(before.done() + done);
                                                 builds_.set_total(before.total() + total);
@@ -280,24 +279,19 @@ class RoutineMeasurement {
                                               });
     if (!outcomes.ok()) return outcomes.status();
     for (const BuildOutcome& outcome : *outcomes) CountBuild(outcome, context_.metrics);
-    for (size_t i = 0; i < units.size(); ++i) {
-      const v1::BuildResult& result = (*outcomes)[distinct.of_unit[i]].result;
-      if (result.outcome() == v1::OK) built_.binaries[units[i]] = result.binary();
-      if (result.outcome() == v1::WORKER_LOST) lost_.insert(units[i]);
+    for (size_t i = 0; i < tasks.size(); ++i) {
+      const v1::BuildResult& result = (*outcomes)[i].result;
+      if (result.outcome() == v1::OK) (*built_.mutable_binaries())[tasks[i].key()] = result.binary();
+      if (result.outcome() == v1::WORKER_LOST) lost_.insert(tasks[i].key());
     }
     return absl::OkStatus();
-  }
-
-  bool Built(const std::vector<const CodeUnit*>& units) const {
-    return std::all_of(units.begin(), units.end(),
-                       [&](const CodeUnit* unit) { return built_.binaries.count(unit) > 0; });
   }
 
   std::vector<Trial> TrialsOf(const Bench& bench) const {
     std::vector<Trial> trials;
     for (const Variant& variant : bench.variants) {
-      if (!Built({variant.few, variant.many})) continue;
-      const int64_t own = SharedBytes(variant.few->code.launches.front().shared, bench.submission.sizes);
+      if (!IsBuilt(variant.few, built_) || !IsBuilt(variant.many, built_)) continue;
+      const int64_t own = variant.few.launches(0).shared_bytes();
       for (int resident : variant.resident) {
         // So much that one block more does not fit. 1 KiB of each block's belongs to the system.
         int64_t extra = 0;
@@ -322,13 +316,10 @@ class RoutineMeasurement {
     for (const auto& bench : benches_) {
       LeaveOutLost(*bench);
       const std::vector<Trial> trials = TrialsOf(*bench);
-      if (trials.empty() || !Built(bench->code.reference) || !Built(bench->code.unfused.front())) continue;
-      const auto program = [&](const char* name, const std::vector<const CodeUnit*>& units, bool f64) {
-        return ProgramOfUnits(bench->submission, device_, built_, units, name, f64);
-      };
-      const v1::Session session =
-          SessionOf(bench->submission, program("reference", bench->code.reference, true),
-                    program("unfused", bench->code.unfused.front(), false), context_.job);
+      const v1::CandidateSet& set = bench->code.set;
+      if (trials.empty() || !IsBuilt(set.reference(), built_) || !IsBuilt(set.unfused(0), built_)) continue;
+      const v1::Session session = SessionOf(set.session(), BuiltProgram(set.reference(), built_),
+                                            BuiltProgram(set.unfused(0), built_), context_.job);
       for (size_t first = 0; first < trials.size(); first += kProgramsAtOnce) {
         v1::TimeTask task;
         *task.mutable_session() = session;
@@ -337,8 +328,7 @@ class RoutineMeasurement {
         Part part{bench.get(), {}};
         for (size_t i = first; i < std::min(first + kProgramsAtOnce, trials.size()); ++i) {
           const Trial& trial = trials[i];
-          v1::Program timed = program(trial.many ? "many" : "few",
-                                      {trial.many ? trial.variant->many : trial.variant->few}, false);
+          v1::Program timed = BuiltProgram(trial.many ? trial.variant->many : trial.variant->few, built_);
           v1::Launch* launch = timed.mutable_launches(0);
           launch->set_grid(int64_t{device_.multiprocessors()} * trial.resident);
           launch->set_shared_bytes(launch->shared_bytes() + trial.extra_shared_bytes);
@@ -395,11 +385,11 @@ class RoutineMeasurement {
   // A routine of which something was lost with a worker has no table: it would be taken for a whole one for
   // ever. What cannot be built or run does not change that: it would be tried again by every job.
   void LeaveOutLost(const Bench& bench) {
-    const auto lost = [&](const CodeUnit* unit) { return lost_.count(unit) > 0; };
-    const auto any_lost = [&](const std::vector<const CodeUnit*>& units) {
-      return std::any_of(units.begin(), units.end(), lost);
+    const auto lost = [&](const v1::Program& program) {
+      return std::any_of(program.launches().begin(), program.launches().end(),
+                         [&](const v1::Launch& launch) { return lost_.contains(launch.binary()); });
     };
-    const bool all = any_lost(bench.code.reference) || any_lost(bench.code.unfused.front());
+    const bool all = lost(bench.code.set.reference()) || lost(bench.code.set.unfused(0));
     for (const Variant& variant : bench.variants)
       if (!variant.resident.empty() && (all || lost(variant.few) || lost(variant.many)))
         left_out_.insert(variant.kernel.routine);
@@ -455,9 +445,9 @@ class RoutineMeasurement {
   const PipelineContext& context_;
   std::vector<std::unique_ptr<Bench>> benches_;
   std::set<std::string> known_;
-  std::set<const CodeUnit*> tried_;  // to build
-  BuiltCode built_;
-  std::set<const CodeUnit*> lost_;  // their builds, with workers
+  std::set<std::string> tried_;  // keys of builds
+  v1::BuiltCode built_;
+  std::set<std::string> lost_;      // keys of builds that were lost with workers
   std::set<std::string> left_out_;  // routines
   // These fields are kept over all rounds.
   v1::BuildProgress builds_;

@@ -59,7 +59,7 @@ class KernelDeviations {
 }  // namespace
 
 absl::StatusOr<Waiting> AddCandidates(const Submission& submission, const CostModel& model,
-                                      const Plans& again, int most, int search, const BuiltCode& built,
+                                      const Plans& again, int most, int search, const v1::BuiltCode& built,
                                       Plans* plans, GeneratedCode* code) {
   KernelDeviations deviations(submission, model);
   std::vector<WaitingCandidate> found;  // positions in `again`; the group is the kernel that is least sure
@@ -83,30 +83,31 @@ absl::StatusOr<Waiting> AddCandidates(const Submission& submission, const CostMo
       continue;
     }
     CoverSolution cover = again.covers.covers[candidate.position];
-    FUSION_ASSIGN_OR_RETURN(auto planned,
-                            PlanCandidate(submission, model, again.space, cover,
-                                          static_cast<int>(code->candidates.size()) + 1, *code->library));
-    const auto known = std::find_if(
-        code->candidates.begin(), code->candidates.end(),
-        [&](const PlannedCandidate& other) { return other.candidate.key() == planned.candidate.key(); });
-    candidate.position = static_cast<int>(known - code->candidates.begin());
-    if (known != code->candidates.end()) {
+    const auto& candidates = code->set.candidates();
+    FUSION_ASSIGN_OR_RETURN(auto planned, GenerateCover(submission, model, again.space, cover,
+                                                        candidates.size() + 1, *code->library));
+    const auto known =
+        std::find_if(candidates.begin(), candidates.end(), [&](const v1::PlannedCandidate& other) {
+          return other.description().key() == planned.candidate.description().key();
+        });
+    candidate.position = static_cast<int>(known - candidates.begin());
+    if (known != candidates.end()) {
       // Two covers may have the same code.
       const bool waits =
           std::any_of(waiting.candidates.begin(), waiting.candidates.end(),
                       [&](const WaitingCandidate& other) { return other.position == candidate.position; });
-      if (waits || known->candidate.outcome() != v1::OUTCOME_UNSPECIFIED) continue;
+      if (waits || known->description().outcome() != v1::OUTCOME_UNSPECIFIED) continue;
       ++of_group[candidate.group];
       waiting.candidates.push_back(candidate);
       continue;
     }
     if (std::any_of(planned.units.begin(), planned.units.end(),
-                    [&](const CodeUnit* unit) { return built.failed.contains(unit); }))
+                    [&](const CodeUnit* unit) { return built.failed().contains(unit->build.key()); }))
       continue;
     ++of_group[candidate.group];
     waiting.candidates.push_back(candidate);
-    planned.candidate.set_search(search);
-    code->candidates.push_back(std::move(planned));
+    planned.candidate.mutable_description()->set_search(search);
+    AddCandidate(std::move(planned), code);
     for (int& column : cover.columns) {
       plans->space.implementations.push_back(again.space.implementations[column]);
       column = static_cast<int>(plans->space.implementations.size()) - 1;

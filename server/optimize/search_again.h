@@ -5,7 +5,6 @@
 
 #include "absl/status/statusor.h"
 #include "server/model/cost_model.h"
-#include "server/optimize/build_stage.h"
 #include "server/optimize/code_stage.h"
 #include "server/optimize/plans.h"
 #include "server/optimize/submission.h"
@@ -23,7 +22,7 @@ struct Waiting {
 // less two standard deviations. Adds those that are no candidates yet to *plans and *code, as found by search
 // number `search`.
 absl::StatusOr<Waiting> AddCandidates(const Submission& submission, const CostModel& model,
-                                      const Plans& again, int most, int search, const BuiltCode& built,
+                                      const Plans& again, int most, int search, const v1::BuiltCode& built,
                                       Plans* plans, GeneratedCode* code);
 
 }  // namespace fusion

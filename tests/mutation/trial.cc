@@ -152,8 +152,9 @@ absl::Status Trial::BuildSession() {
   const auto program = [&](const std::vector<CompiledFusion>& fusions, const std::string& name, bool f64) {
     return BuildProgram(graph, subject_.sizes, fusions, OptionsOf(options_.device, name, f64));
   };
-  session_ = MakeSession(graph, subject_.sizes, program(of_reference, "reference", true),
-                         program(of_unfused, "unfused", false), OutputTolerances(graph, subject_.sizes));
+  session_ = MakeSession(graph, subject_.sizes, OutputTolerances(graph, subject_.sizes));
+  *session_.mutable_reference() = program(of_reference, "reference", true);
+  *session_.mutable_unfused() = program(of_unfused, "unfused", false);
   session_.set_seed(options_.seed);
   session_.set_key(session_binary_);
   return absl::OkStatus();

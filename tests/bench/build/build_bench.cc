@@ -36,9 +36,7 @@ absl::StatusOr<std::vector<v1::BuildTask>> BuildsOfExamples() {
     if (!plans.ok()) return plans.status();
     absl::StatusOr<GeneratedCode> code = GenerateCode(*submission, model, *plans);
     if (!code.ok()) return code.status();
-    std::vector<const CodeUnit*> units;
-    for (const auto& unit : code->library->units()) units.push_back(unit.get());
-    for (v1::BuildTask& build : DistinctBuildsOf(units).tasks) builds.push_back(std::move(build));
+    for (const auto& [key, build] : code->set.builds()) builds.push_back(build);
   }
   return builds;
 }

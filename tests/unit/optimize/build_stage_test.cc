@@ -16,7 +16,7 @@ namespace {
 
 // What is measured and what is taken away are launched alike: kernels of sm_90 and later wait themselves for
 // those before them.
-TEST(ProgramOfUnits, IsLaunchedProgrammaticallyWhereTheKernelsWait) {
+TEST(BuiltProgram, IsLaunchedProgrammaticallyWhereTheKernelsWait) {
   auto submission = CheckSource(testing::ExampleSource("axpydot"), *Catalog::BuiltIn());
   ASSERT_TRUE(submission.ok()) << submission.status();
   for (const auto& [arch, programmatic] :
@@ -27,13 +27,16 @@ TEST(ProgramOfUnits, IsLaunchedProgrammaticallyWhereTheKernelsWait) {
     ASSERT_TRUE(plans.ok()) << plans.status();
     auto code = GenerateCode(*submission, model, *plans);
     ASSERT_TRUE(code.ok()) << code.status();
-    BuiltCode built;
-    for (const CodeUnit* unit : code->candidates[0].units) built.binaries[unit] = "sha256:x";
-    const v1::Program program = ProgramOfUnits(*submission, device, built, code->candidates[0].units, "p");
+    v1::BuiltCode built;
+    for (const auto& [key, build] : code->set.builds())
+      (*built.mutable_binaries())[key] = "sha256:" + build.arch();
+    const v1::Program program = BuiltProgram(code->set.candidates(0).program(), built);
     ASSERT_GT(program.launches_size(), 0);
-    for (const v1::Launch& launch : program.launches())
+    for (const v1::Launch& launch : program.launches()) {
       EXPECT_EQ(launch.programmatic(), programmatic) << arch;
-    for (const CodeUnit* unit : code->candidates[0].units)
+      EXPECT_EQ(launch.binary(), "sha256:" + device.arch());
+    }
+    for (const CodeUnit* unit : code->units[0])
       for (const KernelLaunch& launch : unit->code.launches)
         EXPECT_TRUE(!*arch ||
                     TargetOf(v1::CUDA).Print(launch.kernel).find("  fu_launch_begin<") != std::string::npos)

@@ -25,7 +25,7 @@ class ContestTest : public ::testing::Test {
       first_seconds *= ratio;
     }
     predicted_.resize(first_position + count);
-    candidates_.resize(first_position + count);
+    while (set_.candidates_size() < first_position + count) set_.add_candidates();
     for (const WaitingCandidate& candidate : waiting) predicted_[candidate.position] = candidate.seconds;
     return waiting;
   }
@@ -34,18 +34,18 @@ class ContestTest : public ::testing::Test {
     const std::vector<int> round = contest.NextRound();
     for (int position : round) {
       EXPECT_TRUE(tried_.insert(position).second) << "a candidate is tried once";
-      v1::Candidate& candidate = candidates_.at(position).candidate;
+      v1::Candidate& candidate = *set_.mutable_candidates(position)->mutable_description();
       candidate.set_outcome(factor > 0 ? v1::OK : v1::FAULT);
       candidate.set_steady(true);
       if (factor > 0) candidate.mutable_measured()->set_median(factor * predicted_[position]);
     }
-    contest.EndRound(candidates_);
+    contest.EndRound(set_);
     return static_cast<int>(round.size());
   }
 
   const CostModel model_{DescribedDevice(v1::CUDA)};
   std::vector<double> predicted_;
-  std::vector<PlannedCandidate> candidates_;
+  v1::CandidateSet set_;
   std::set<int> tried_;
 };
 

@@ -53,14 +53,14 @@ class LearnTest : public DispatchTest {
     const Plans plans = Plan(model);
     auto code = GenerateCode(submission_, model, plans);
     ASSERT_TRUE(code.ok()) << code.status();
-    for (size_t i = 0; i < code->candidates.size(); ++i) {
+    for (size_t i = 0; i < code->units.size(); ++i) {
       double seconds = model.StartSeconds();
       for (int column : plans.covers.covers[i].columns) {
         const RunTimeEstimate& estimate = plans.space.implementations[column].estimate;
         seconds += estimate.total_seconds / estimate.correction *
                    (plans.covers.covers[i].columns.size() == 1 ? factor_of_fused : factor_of_others);
       }
-      v1::Candidate& candidate = code->candidates[i].candidate;
+      v1::Candidate& candidate = *code->set.mutable_candidates(i)->mutable_description();
       candidate.set_outcome(v1::OK);
       candidate.set_steady(steady);
       v1::Statistics* measured = candidate.mutable_measured();

@@ -17,7 +17,6 @@
 #include "absl/strings/str_join.h"
 #include "db/store/sqlite_database.h"
 #include "server/metrics/server_metrics.h"
-#include "tests/example_source.h"
 #include "tests/unit/dispatch/dispatch_fixture.h"
 
 namespace fusion {
@@ -34,12 +33,9 @@ class ConfirmTest : public DispatchTest {
  protected:
   void SetUp() override {
     DispatchTest::SetUp();
-    auto checked = CheckSource(testing::ExampleSource("vadd"), *Catalog::BuiltIn());
-    ASSERT_TRUE(checked.ok()) << checked.status();
-    submission_ = *std::move(checked);
     // Programs without launches: nothing is run here.
-    code_.unfused.emplace_back();
-    code_.candidates.resize(1);
+    set_.add_unfused();
+    set_.add_candidates();
   }
   void TearDown() override {
     StopWorkers();
@@ -108,30 +104,31 @@ class ConfirmTest : public DispatchTest {
   }
   // The job has built it; its programs need it, though they launch nothing here.
   void HasBuilt(const std::string& key, const std::string& digest) {
-    CodeUnit& unit = *units_.emplace_back(std::make_unique<CodeUnit>());
-    unit.build = HostBuild(key);
-    unit.build.set_target(v1::CUDA);
-    unit.build.set_arch("sm_90");
-    built_.binaries[&unit] = digest;
+    v1::BuildTask& build = (*set_.mutable_builds())[key];
+    build = HostBuild(key);
+    build.set_target(v1::CUDA);
+    build.set_arch("sm_90");
+    (*built_.mutable_binaries())[key] = digest;
   }
   // Times so many candidates in one round; their outcomes.
   std::vector<v1::Outcome> TimeTogether(int count) {
-    code_.candidates.resize(count);
+    while (set_.candidates_size() < count) set_.add_candidates();
     std::vector<int> round(count);
     std::iota(round.begin(), round.end(), 0);
     const std::string job = NewJob();
     const PipelineContext context{*store_, *dispatcher_,        searches_, nullptr,
                                   job,     CancellationToken(), nullptr,   ""};
     v1::JobResult result;
-    const auto timer = MakeCandidateTimer(submission_, device_, built_, context, &code_, &result);
+    const auto timer = MakeCandidateTimer(device_, built_, context, &set_, &result);
     const absl::Status timed = timer->TimeRound(round);
     EXPECT_TRUE(timed.ok()) << timed;
     std::vector<v1::Outcome> outcomes;
-    for (const PlannedCandidate& planned : code_.candidates) outcomes.push_back(planned.candidate.outcome());
+    for (const v1::PlannedCandidate& planned : set_.candidates())
+      outcomes.push_back(planned.description().outcome());
     return outcomes;
   }
   std::unique_ptr<CandidateTimer> Timer(const PipelineContext& context) {
-    return MakeCandidateTimer(submission_, device_, built_, context, &code_, &result_);
+    return MakeCandidateTimer(device_, built_, context, &set_, &result_);
   }
   v1::Candidate TimeOnce() {
     const std::string job = NewJob();
@@ -140,7 +137,7 @@ class ConfirmTest : public DispatchTest {
     const auto timer = Timer(context);
     const absl::Status timed = timer->TimeRound({0});
     EXPECT_TRUE(timed.ok()) << timed;
-    return code_.candidates[0].candidate;
+    return set_.candidates(0).description();
   }
   std::vector<std::string> Ran(const std::string& device) {
     std::lock_guard lock(mutex_);
@@ -150,7 +147,7 @@ class ConfirmTest : public DispatchTest {
   const v1::DeviceDescription device_ = CudaDevice("GPU-1");
   std::function<void(v1::TimeResult*)> add_lies_;  // what a worker does to its answers
   SearchPool searches_{SearchLimits()};
-  GeneratedCode code_;
+  v1::CandidateSet set_;
   v1::JobResult result_;  // of TimeOnce
   ServerMetrics metrics_;
 
@@ -189,9 +186,7 @@ class ConfirmTest : public DispatchTest {
     return report;
   }
 
-  Submission submission_;
-  BuiltCode built_;
-  std::vector<std::unique_ptr<CodeUnit>> units_;
+  v1::BuiltCode built_;
   std::atomic<bool> stop_ = false;
   std::vector<std::thread> workers_;
   std::mutex mutex_;
@@ -370,7 +365,7 @@ class FinalRaceTest : public ConfirmTest {
       ++timings;
     };
     StartWorker(device_, {v1::OK});
-    code_.candidates.resize(2);
+    set_.add_candidates();
     const std::string job = NewJob();
     const PipelineContext context{*store_, *dispatcher_,        searches_, nullptr,
                                   job,     CancellationToken(), nullptr,   ""};
@@ -385,7 +380,7 @@ class FinalRaceTest : public ConfirmTest {
 TEST_F(FinalRaceTest, SteadyTimesAreBelieved) {
   Race([](const std::string&, int) { return true; });
   EXPECT_THAT(Ran("GPU-1"), ElementsAre("candidate 1 + candidate 2", "candidate 1 + candidate 2"));
-  EXPECT_TRUE(code_.candidates[0].candidate.steady());
+  EXPECT_TRUE(set_.candidates(0).description().steady());
 }
 
 TEST_F(FinalRaceTest, WhereTheyDoNotTellTheFastestItIsRepeatedTwice) {
@@ -394,33 +389,33 @@ TEST_F(FinalRaceTest, WhereTheyDoNotTellTheFastestItIsRepeatedTwice) {
   EXPECT_THAT(Ran("GPU-1"), ElementsAre("candidate 1 + candidate 2", "candidate 2 + candidate 1",
                                         "candidate 2, repeat 1 + candidate 1, repeat 1",
                                         "candidate 2, repeat 2 + candidate 1, repeat 2"));
-  EXPECT_TRUE(code_.candidates[0].candidate.steady());
-  EXPECT_FALSE(code_.candidates[1].candidate.steady());
+  EXPECT_TRUE(set_.candidates(0).description().steady());
+  EXPECT_FALSE(set_.candidates(1).description().steady());
 }
 
 TEST_F(FinalRaceTest, ItEndsWhenTheyDo) {
   Race([](const std::string&, int timing) { return timing >= 2; });
   EXPECT_THAT(Ran("GPU-1"), SizeIs(3));
-  EXPECT_EQ(code_.candidates[0].candidate.measured().median(), 2e-6);
+  EXPECT_EQ(set_.candidates(0).description().measured().median(), 2e-6);
 }
 
 TEST_F(FinalRaceTest, ATimeThatIsSteadyButManyTimesAnEarlierOneIsOfABusyMachine) {
   Race([](const std::string&, int) { return true; }, /*slower=*/80);
-  EXPECT_EQ(code_.candidates[0].candidate.measured().median(), 2e-6);
+  EXPECT_EQ(set_.candidates(0).description().measured().median(), 2e-6);
   EXPECT_EQ(result_.unfused().median(), 5e-6);
 }
 
 TEST_F(FinalRaceTest, ASteadyTimeIsNotReplacedByOneThatIsNot) {
   Race([](const std::string&, int timing) { return timing == 0; });
   EXPECT_THAT(Ran("GPU-1"), SizeIs(2)) << "the times of the round tell";
-  EXPECT_EQ(code_.candidates[0].candidate.measured().median(), 2e-6);
+  EXPECT_EQ(set_.candidates(0).description().measured().median(), 2e-6);
   EXPECT_EQ(result_.unfused().median(), 5e-6);
 }
 
 using LyingWorkerTest = ConfirmTest;
 
 TEST_F(LyingWorkerTest, ProgramsThatItWasNotGivenAreNotThere) {
-  code_.unfused.resize(2);
+  set_.add_unfused();
   add_lies_ = [](v1::TimeResult* result) {
     for (int i = 0; i < 100; ++i) {
       v1::ProgramMeasurement* measurement = result->add_programs();
@@ -444,7 +439,7 @@ TEST_F(LyingWorkerTest, TimesThatAreNoneAreItsFault) {
     EXPECT_EQ(candidate.message(), "the worker reported times that are none");
     EXPECT_FALSE(candidate.has_cold());
     StopWorkers();
-    code_.candidates.assign(1, {});
+    *set_.mutable_candidates(0) = {};
   }
 }
 
@@ -462,7 +457,7 @@ TEST_F(LyingWorkerTest, SuccessWithoutTheTimesThatRankIsItsFault) {
     EXPECT_EQ(candidate.message(), "the worker reported success without a time of it");
     EXPECT_FALSE(candidate.has_measured());
     StopWorkers();
-    code_.candidates.assign(1, {});
+    *set_.mutable_candidates(0) = {};
   }
   EXPECT_EQ(metrics_.refused_measurements->value(), 4);
 }
@@ -481,7 +476,7 @@ TEST_F(LyingWorkerTest, WhereWarmTimesRankItIsThoseThatMustBeThere) {
   StartWorker(device_, {v1::OK});
   EXPECT_EQ(TimeOnce().outcome(), v1::WORKER_LOST);
   StopWorkers();
-  code_.candidates.assign(1, {});
+  *set_.mutable_candidates(0) = {};
   result_.set_cache(v1::COLD);
   StartWorker(device_, {v1::OK});
   EXPECT_EQ(TimeOnce().outcome(), v1::OK);

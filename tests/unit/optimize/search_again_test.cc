@@ -44,7 +44,7 @@ class SearchAgainTest : public DispatchTest {
   // As if the candidates so far took `factor` times as long as predicted.
   void Measure(size_t count, double factor) {
     for (size_t i = 0; i < count; ++i) {
-      v1::Candidate& candidate = code_.candidates[i].candidate;
+      v1::Candidate& candidate = *code_.set.mutable_candidates(i)->mutable_description();
       candidate.set_outcome(v1::OK);
       candidate.set_steady(true);
       candidate.mutable_measured()->set_median(factor * plans_.covers.covers[i].seconds);
@@ -72,18 +72,17 @@ class SearchAgainTest : public DispatchTest {
   Submission submission_;
   Plans plans_;
   GeneratedCode code_;
-  BuiltCode built_;
+  v1::BuiltCode built_;
 };
 
 TEST_F(SearchAgainTest, KernelsThatDisappointGiveWayToOthers) {
   constexpr size_t kMeasured = 16;
   std::set<const CodeUnit*> measured;
-  for (size_t i = 0; i < kMeasured; ++i)
-    measured.insert(code_.candidates[i].units.begin(), code_.candidates[i].units.end());
+  for (size_t i = 0; i < kMeasured; ++i) measured.insert(code_.units[i].begin(), code_.units[i].end());
   Measure(kMeasured, 3);
   const std::vector<WaitingCandidate> waiting = SearchAgain();
   ASSERT_FALSE(waiting.empty());
-  const std::vector<const CodeUnit*>& first = code_.candidates[waiting.front().position].units;
+  const std::vector<const CodeUnit*>& first = code_.units[waiting.front().position];
   EXPECT_TRUE(std::none_of(first.begin(), first.end(),
                            [&](const CodeUnit* unit) { return measured.contains(unit); }));
   EXPECT_LT(waiting.front().seconds, 3 * plans_.covers.covers[0].seconds)
@@ -92,24 +91,24 @@ TEST_F(SearchAgainTest, KernelsThatDisappointGiveWayToOthers) {
 
 TEST_F(SearchAgainTest, WhatWasTimedDoesNotWaitAndNothingIsACandidateTwice) {
   Measure(16, 1.5);
-  const size_t before = code_.candidates.size();
+  const size_t before = code_.units.size();
   const std::vector<WaitingCandidate> waiting = SearchAgain();
-  EXPECT_GT(code_.candidates.size(), before);
-  EXPECT_EQ(code_.candidates.size(), plans_.covers.covers.size());
+  EXPECT_GT(code_.units.size(), before);
+  EXPECT_EQ(code_.units.size(), plans_.covers.covers.size());
   std::set<std::string> keys;
-  for (const PlannedCandidate& planned : code_.candidates)
-    EXPECT_TRUE(keys.insert(planned.candidate.key()).second);
+  for (const v1::PlannedCandidate& planned : code_.set.candidates())
+    EXPECT_TRUE(keys.insert(planned.description().key()).second);
   std::set<int> positions;
   for (const WaitingCandidate& candidate : waiting) {
     EXPECT_TRUE(positions.insert(candidate.position).second);
-    EXPECT_EQ(code_.candidates.at(candidate.position).candidate.outcome(), v1::OUTCOME_UNSPECIFIED);
+    EXPECT_EQ(code_.set.candidates(candidate.position).description().outcome(), v1::OUTCOME_UNSPECIFIED);
     // Its kernels are those of its cover.
     const std::vector<int>& columns = plans_.covers.covers.at(candidate.position).columns;
-    ASSERT_EQ(columns.size(), code_.candidates[candidate.position].units.size());
+    ASSERT_EQ(columns.size(), code_.units[candidate.position].size());
     for (size_t k = 0; k < columns.size(); ++k) {
       auto unit = code_.library->Add(plans_.space.implementations.at(columns[k]), false);
       ASSERT_TRUE(unit.ok()) << unit.status();
-      EXPECT_EQ(*unit, code_.candidates[candidate.position].units[k]);
+      EXPECT_EQ(*unit, code_.units[candidate.position][k]);
     }
   }
   EXPECT_LE(waiting.size(), size_t{kMost});
@@ -124,7 +123,7 @@ TEST_F(SearchAgainTest, TheKernelsOfACoverMeasuredAloneArePredictedByTheirTimes)
                                   [](const CoverSolution& cover) { return cover.columns.size() == 1; });
   ASSERT_NE(alone, plans_.covers.covers.end());
   const size_t position = alone - plans_.covers.covers.begin();
-  v1::Candidate& candidate = code_.candidates[position].candidate;
+  v1::Candidate& candidate = *code_.set.mutable_candidates(position)->mutable_description();
   candidate.set_outcome(v1::OK);
   candidate.set_steady(true);
   candidate.mutable_measured()->set_median(0.5 * alone->seconds);
@@ -151,12 +150,12 @@ TEST_F(SearchAgainTest, WhatIsLessSureComesEarlier) {
 
 TEST_F(SearchAgainTest, KernelsThatDoNotBuildAreNotMetAgain) {
   Measure(16, 1.5);
-  const int before = static_cast<int>(code_.candidates.size());
+  const int before = static_cast<int>(code_.units.size());
   std::vector<WaitingCandidate> waiting = SearchAgain();
   const auto found = std::find_if(waiting.begin(), waiting.end(),
                                   [&](const auto& candidate) { return candidate.position >= before; });
   ASSERT_NE(found, waiting.end());
-  EXPECT_EQ(code_.candidates[found->position].candidate.search(), 2);
+  EXPECT_EQ(code_.set.candidates(found->position).description().search(), 2);
   const FusionImplementation kernel =
       plans_.space.implementations[plans_.covers.covers[found->position].columns[0]];
   // The same again, where it has not built.
@@ -164,12 +163,12 @@ TEST_F(SearchAgainTest, KernelsThatDoNotBuildAreNotMetAgain) {
   Measure(16, 1.5);
   auto unit = code_.library->Add(kernel, false);
   ASSERT_TRUE(unit.ok()) << unit.status();
-  built_.failed[*unit] = {};
+  (*built_.mutable_failed())[(*unit)->build.key()];
   waiting = SearchAgain();
   EXPECT_FALSE(waiting.empty());
   for (const WaitingCandidate& candidate : waiting)
     if (candidate.position >= before) {
-      EXPECT_THAT(code_.candidates[candidate.position].units, ::testing::Not(::testing::Contains(*unit)));
+      EXPECT_THAT(code_.units[candidate.position], ::testing::Not(::testing::Contains(*unit)));
     }
 }
 
