@@ -62,6 +62,7 @@ FUSION_FN void fu_expect(bool holds) {
 }
 
 #include "fusion_math.h"
+#include "fusion_host_math.h"
 #include "fusion_monoids.h"
 #include "fusion_memory.h"
 #include "fusion_staging.h"

@@ -1,6 +1,6 @@
 // Mathematics for the routines of elementary functions, for float and double, and products by tensor cores. Included by
-// fusion_device.h, which includes <cmath> on the host. Accuracy is that of the CUDA or C library: at most 2 ulp for f32 and
-// f64, except where said; results for zeros, infinities and NaN are those of C (ISO/IEC 9899, annex F).
+// fusion_device.h, which includes <cmath> on the host. Accuracy is that of the CUDA library, or of the C library and fusion_host_math.h:
+// at most 2 ulp for f32 and f64, except where said; results for zeros, infinities and NaN are those of C (ISO/IEC 9899, annex F).
 #ifndef FUSION_MATH_H_
 #define FUSION_MATH_H_
 
@@ -69,9 +69,6 @@ FUSION_FN double fu_div_by(double x, double y) {
   const double first = __longlong_as_double((half + 1023) << 52), second = __longlong_as_double((scale - half + 1023) << 52);
   return fu_mul(fu_mul(x, first), fu_mul(1.0 / fu_mul(fu_mul(y, first), second), second));
 }
-#else
-FUSION_FN float fu_div_by(float x, float y) { return x / y; }
-FUSION_FN double fu_div_by(double x, double y) { return x / y; }
 #endif
 
 // 1 / sqrt(x)
@@ -83,17 +80,17 @@ FUSION_FN float fu_rsqrt(float x) { return 1.0f / sqrtf(x); }
 FUSION_FN double fu_rsqrt(double x) { return 1.0 / sqrt(x); }
 #endif
 
+// Hosts have their own (fusion_host_math.h).
+#if FUSION_CUDA
 FUSION_FN float fu_exp(float x) { return expf(x); }
 FUSION_FN double fu_exp(double x) { return exp(x); }
-
 FUSION_FN float fu_log(float x) { return logf(x); }
 FUSION_FN double fu_log(double x) { return log(x); }
-
 FUSION_FN float fu_tanh(float x) { return tanhf(x); }
 FUSION_FN double fu_tanh(double x) { return tanh(x); }
-
 FUSION_FN float fu_erf(float x) { return erff(x); }
 FUSION_FN double fu_erf(double x) { return erf(x); }
+#endif
 
 FUSION_FN float fu_abs(float x) { return fabsf(x); }
 FUSION_FN double fu_abs(double x) { return fabs(x); }
