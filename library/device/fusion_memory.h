@@ -184,4 +184,12 @@ FUSION_FN void fu_keep(T* base, const T (&in)[V], int index = 0) {
   for (int v = 0; v < V; ++v) base[index + v] = in[v];
 }
 
+#if !FUSION_CUDA
+// Has the cache lines of `count` entries fetched, to be written or read, while other things are computed. They may lie beyond all data.
+template <int write, class T>
+FUSION_FN void fu_fetch(const T* entries, fu_index count) {
+  for (fu_index i = 0; i < count; i += 64 / (fu_index)sizeof(T)) __builtin_prefetch(entries + i, write);
+}
+#endif
+
 #endif  // FUSION_MEMORY_H_

@@ -14,6 +14,13 @@ constexpr int64_t kLeastClusterRowBytes = 64 << 10;
 // Blocks of larger clusters, for rows that two cannot hold: up to what every device with clusters permits.
 constexpr int kLargeClusters[] = {4, 8};
 
+// Results that stay for later phases of their row should be found in the second-level cache of a processor.
+bool KeepsResults(const FusionShape& shape) {
+  constexpr int64_t kMostBytes = 256 << 10;
+  const int64_t bytes = KeptResultBytes(shape) * shape.Size(shape.roles.columns);
+  return bytes > 0 && bytes <= kMostBytes;
+}
+
 }  // namespace
 
 bool HasRaggedRows(const RowPanelParameters& parameters, int64_t columns) {
@@ -41,7 +48,8 @@ void ConfigureRowPanel(const FusionShape& shape, std::vector<FusionImplementatio
       out->push_back(*std::move(made));
   };
   if (!shape.simt()) {
-    for (int threads : {1024, 256}) add({.threads = threads, .threads_per_row = threads});
+    for (int threads : {1024, 256})
+      add({.threads = threads, .threads_per_row = threads, .keeps_results = KeepsResults(shape)});
     return;
   }
   constexpr int kTileChunks = 4;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/plan/grid.h"
 #include "server/skeletons/row_panel/row_panel.h"
+#include "server/skeletons/row_panel/row_panel_nodes.h"
 #include "server/skeletons/shared/host_costs.h"
 
 namespace fusion {
@@ -40,9 +41,16 @@ constexpr double kRowPartBytes = 16, kRowFinishSeconds = 2e-6;
 // (tests/bench/device, results/h200-device.txt).
 constexpr double kPersistentEfficiency = 0.94;
 
-// On the host, of all lanes (KernelTraits::instructions); rows are read and computed again in each phase that
-// needs them.
-double HostRowOperations(const FusionShape& shape, const RowPanelNeeds& needs, int lanes) {
+std::vector<ValueId> KeptResults(const FusionShape& shape) {
+  std::vector<NodeId> order;
+  for (int member : shape.members) order.push_back(NodeId{member});
+  return DearResults(shape.graph, order, shape.roles);
+}
+
+// On the host, of all lanes (KernelTraits::instructions); rows are read and, unless results are kept,
+// computed again in each phase that needs them.
+double HostRowOperations(const FusionShape& shape, const RowPanelNeeds& needs, bool keeps_results,
+                         int lanes) {
   const LoopRoles& panel = shape.roles;
   const int phases = std::max(1, panel.phase_count);
   const double entries = double(shape.Size(panel.rows)) * double(shape.Size(panel.columns));
@@ -50,6 +58,7 @@ double HostRowOperations(const FusionShape& shape, const RowPanelNeeds& needs, i
       shape.instructions + entries * shape.profile().lane_access().value() *
                                (needs.matrices * phases + needs.stored_matrices + needs.column_operands +
                                 (needs.accumulator_bytes > 0 ? 2 : 0));
+  const std::vector<ValueId> kept = keeps_results ? KeptResults(shape) : std::vector<ValueId>();
   // In which phases each computed matrix is needed; the last nodes first, as these need others.
   std::map<ValueId, std::set<int>> needed;
   for (size_t i = shape.members.size(); i-- > 0;) {
@@ -57,6 +66,10 @@ double HostRowOperations(const FusionShape& shape, const RowPanelNeeds& needs, i
     if (node.dimensions.size() != 2 || panel.phases[i] == kFinishPhase) continue;
     const bool matrix = !node.is_reduction() && node.result_map.size() == 2;
     std::set<int> in = matrix ? needed[node.result] : std::set<int>{panel.phases[i]};
+    if (matrix && Contains(kept, node.result)) {
+      operations += entries * shape.profile().lane_access().value() * double(in.size());
+      in = {panel.phases[i]};
+    }
     if (matrix && std::binary_search(shape.stores.begin(), shape.stores.end(), node.result))
       in.insert(panel.phases[i]);
     for (ValueId operand : node.operands) needed[operand].insert(in.begin(), in.end());
@@ -66,6 +79,12 @@ double HostRowOperations(const FusionShape& shape, const RowPanelNeeds& needs, i
 }
 
 }  // namespace
+
+int64_t KeptResultBytes(const FusionShape& shape) {
+  int64_t bytes = 0;
+  for (ValueId value : KeptResults(shape)) bytes += DataTypeBytes(shape.graph.value(value).type.data_type);
+  return bytes;
+}
 
 RowPanelNeeds NeedsOfRowPanel(const FusionShape& shape) {
   const LoopRoles& panel = shape.roles;
@@ -201,7 +220,9 @@ class RowPanelKernel {
       if (parameters_.load_path == LoadPath::kBulk)
         traits_.shared_bytes += int64_t{8} * stages_ * threads_ / 32 + 16;
     } else {
-      traits_.shared_bytes = (needs_.accumulator_bytes + needs_.long_sum_bytes) * groups_ * columns_;
+      traits_.shared_bytes = (needs_.accumulator_bytes + needs_.long_sum_bytes +
+                              (parameters_.keeps_results ? KeptResultBytes(shape_) : 0)) *
+                             groups_ * columns_;
     }
   }
 
@@ -366,7 +387,7 @@ class RowPanelKernel {
     if (covered_ < 1) per_entry += 1.0 / width_;
     traits_.instructions = shape_.instructions + entries * per_entry / std::max(covered_, 0.1);
     if (!shape_.simt()) {
-      traits_.instructions = HostRowOperations(shape_, needs_, per_row_);
+      traits_.instructions = HostRowOperations(shape_, needs_, parameters_.keeps_results, per_row_);
       traits_.issue_overlap = shape_.profile().lane_overlap().value();
     }
   }

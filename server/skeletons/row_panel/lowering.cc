@@ -11,6 +11,7 @@
 #include <functional>
 #include <iterator>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -282,6 +283,12 @@ class RowPanelLowering {
           ";")));
       shared_.bytes_per_entry += bytes * groups_per_block_;
     };
+    const auto place_kept_results = [&](int bytes) {
+      for (ValueId value : values_.kept_results())
+        if (DataTypeBytes(graph_.value(value).type.data_type) == bytes)
+          shared_array(context_.CType(value), values_.KeptName(value), bytes);
+    };
+    place_kept_results(8);
     bool long_sums_placed = false;
     const auto place_long_sums = [&] {
       if (std::exchange(long_sums_placed, true)) return;
@@ -310,6 +317,7 @@ class RowPanelLowering {
             lanes_.ChunkLoop({absl::StrCat("acc_", name, "[j + v] = ", monoid, "::identity();")}, true));
       }
     }
+    place_kept_results(4);
   }
 
   void FetchStep(const std::string& step, std::vector<ir::Statement>* body) {
@@ -484,6 +492,8 @@ class RowPanelLowering {
       all.push_back(std::move(line));
     ir::Statement loop = lanes_.ChunkLoop(std::move(all), false);
     lanes_.FlushFlags(&body_);
+    std::vector<ir::Statement> fetches = FetchesBeside(phase);
+    loop.body.insert(loop.body.begin(), fetches.begin(), fetches.end());
     if (lanes_.static_chunks())
       body->push_back(std::move(loop));
     else
@@ -501,6 +511,36 @@ class RowPanelLowering {
       DefineRowResult(*node, ReductionFinish(context_, *node, values_.OfRow("total_" + name), operands),
                       body);
     }
+  }
+  // On a host, where a phase of several computes what takes long, memory would wait for it: the lines of the
+  // next row that will be read meanwhile come into the caches, and those of this row that a later phase
+  // writes.
+  std::vector<ir::Statement> FetchesBeside(int phase) {
+    std::vector<ir::Statement> fetches;
+    if (context_.options.simt || lanes_.static_chunks() || panel_.phase_count == 1) return fetches;
+    const auto in_phase = [&](const Node& node) {
+      return nodes_.Phase(node) == phase && nodes_.SpaceOf(node) == Shape::kMatrix;
+    };
+    const auto fetch = [&](ValueId value, const char* row, bool write) {
+      fetches.push_back(
+          ir::Text(absl::StrCat("fu_fetch<", write ? "1" : "0", ">(", context_.Pointer(value), " + (", row,
+                                ") * ", stages_.RowStride(value), " + column, lanes);")));
+    };
+    if (std::none_of(implementation_.order.begin(), implementation_.order.end(),
+                     [&](NodeId id) { return in_phase(graph_.node(id)) && IsDear(graph_.node(id)); }))
+      return fetches;
+    std::set<ValueId> read;
+    for (NodeId id : implementation_.order) {
+      const Node& node = graph_.node(id);
+      for (size_t k = 0; k < node.operands.size(); ++k)
+        if (nodes_.ShapeOf(node, static_cast<int>(k)) == Shape::kMatrix &&
+            !context_.ProducedHere(node.operands[k]) && read.insert(node.operands[k]).second)
+          fetch(node.operands[k], "row + 1", false);
+      if (nodes_.Phase(node) != kFinishPhase && nodes_.Phase(node) > phase &&
+          nodes_.SpaceOf(node) == Shape::kMatrix && !node.is_reduction() && context_.Stored(node.result))
+        fetch(node.result, "row", true);
+    }
+    return fetches;
   }
   // The loop over the columns of a row of any length, whose sums in f32 are long ones from some length on.
   void EmitRowParts(const std::vector<const Node*>& row_reductions, ir::Statement loop,

@@ -55,6 +55,9 @@ struct RowPanelParameters {
   bool atomic = false;
   // Plain loads of 16 bytes ask the L2 cache to keep that share of the inputs (L2Use) for the next run.
   int l2_percent = 0;
+  // Without chunks: what DearResults lists stays in shared memory for the later phases of its row, which else
+  // compute it again.
+  bool keeps_results = false;
   LoopRoles roles;  // for the nodes of FusionImplementation::order
   KeptRows kept;
 
@@ -62,7 +65,7 @@ struct RowPanelParameters {
   void Fields(Archive& archive) {
     archive(threads, vector_width, chunks, threads_per_row, cluster_blocks, stages, hold_columns, ragged,
             blocks_per_multiprocessor, resident_blocks, load_path, rows_per_step, column_tiles, tile_rows,
-            reversed, atomic, l2_percent, roles, kept);
+            reversed, atomic, l2_percent, keeps_results, roles, kept);
   }
 };
 

@@ -32,6 +32,10 @@ void RowChunk::AddMap(const Node& node) {
   if (available_.insert(local).second) Map(node, local, lines);
   const std::string source = values_.Held(node.result) ? values_.HeldText(node.result) : local;
   if (stages_.Keeps(node.result)) lines->push_back(stages_.KeepLine(node.result, source));
+  if (values_.KeptForPhases(node.result))
+    ForEachEntry(absl::StrCat(lanes_.Guard() == "true" ? "" : absl::StrCat("if (", lanes_.Guard(), ") "),
+                              values_.KeptName(node.result), "[j + v] = ", source, "[v];"),
+                 lines);
   if (!context_.Stored(node.result)) return;
   const std::string base = stages_.RowBase(node.result);
   if (parameters_.vector_width == 1 && !lanes_.static_chunks())
@@ -89,7 +93,15 @@ std::string RowChunk::MatrixOperand(ValueId value) {
   if (context_.ProducedHere(value)) {
     if (held) return values_.HeldText(value);  // computed in its phase, which is earlier
     available_.insert(local);
-    Map(graph_.node(*graph_.value(value).producer), local, &lines_.rows);
+    const Node& producer = graph_.node(*graph_.value(value).producer);
+    if (!values_.KeptForPhases(value) || nodes_.Phase(producer) == phase_) {
+      Map(producer, local, &lines_.rows);
+      return local;
+    }
+    lines_.rows.push_back(Declaration(value, local));
+    ForEachEntry(absl::StrCat(lanes_.Guard() == "true" ? "" : absl::StrCat("if (", lanes_.Guard(), ") "),
+                              local, "[v] = ", values_.KeptName(value), "[j + v];"),
+                 &lines_.rows);
     return local;
   }
   available_.insert(local);

@@ -43,6 +43,8 @@ struct RowPanelNeeds {
   bool row_parts = true;
 };
 RowPanelNeeds NeedsOfRowPanel(const FusionShape& shape);
+// Returns the bytes of one column of what RowPanelParameters::keeps_results keeps.
+int64_t KeptResultBytes(const FusionShape& shape);
 
 // Appends every kernel that the device can run.
 void ConfigureRowPanel(const FusionShape& shape, std::vector<FusionImplementation>* out, NearestMiss* miss);

@@ -1,6 +1,7 @@
 #include "server/skeletons/row_panel/row_panel_nodes.h"
 
 #include <algorithm>
+#include <set>
 
 namespace fusion {
 
@@ -40,6 +41,33 @@ int RowPanelNodes::FirstPhase(ValueId value) const {
   for (NodeId id : graph_.value(value).consumers)
     if (position_.count(id)) first = std::min(first, Phase(graph_.node(id)));
   return first;
+}
+
+bool IsDear(const Node& node) {
+  constexpr double kDearOperations = 20;
+  return node.function->host_operations >= kDearOperations;
+}
+
+std::vector<ValueId> DearResults(const Graph& graph, const std::vector<NodeId>& order,
+                                 const LoopRoles& roles) {
+  std::map<ValueId, std::set<int>> needed;  // in which phases
+  std::vector<ValueId> results;
+  for (size_t i = order.size(); i-- > 0;) {  // those that need others come first
+    const Node& node = graph.node(order[i]);
+    if (node.dimensions.size() != 2 || roles.phases[i] == kFinishPhase) continue;
+    std::set<int> phases = {roles.phases[i]};
+    if (!node.is_reduction() && node.result_map.size() == 2) {
+      const std::set<int>& later = needed[node.result];
+      const bool again =
+          std::any_of(later.begin(), later.end(), [&](int phase) { return phase > roles.phases[i]; });
+      if (again && IsDear(node))
+        results.push_back(node.result);
+      else
+        phases.insert(later.begin(), later.end());
+    }
+    for (ValueId operand : node.operands) needed[operand].insert(phases.begin(), phases.end());
+  }
+  return results;
 }
 
 }  // namespace fusion

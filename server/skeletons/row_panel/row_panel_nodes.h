@@ -37,4 +37,12 @@ class RowPanelNodes {
   std::map<NodeId, size_t> position_;
 };
 
+// Returns whether an entry of the node takes several times as long as a load and a store of a host's lanes.
+bool IsDear(const Node& node);
+
+// Returns matrices that a later phase than their own needs, directly or to compute others again, and that are
+// dear. `order` and `roles` are those of a fusion.
+std::vector<ValueId> DearResults(const Graph& graph, const std::vector<NodeId>& order,
+                                 const LoopRoles& roles);
+
 }  // namespace fusion

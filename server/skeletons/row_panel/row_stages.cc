@@ -78,8 +78,10 @@ std::string RowStages::IndexLine(const std::string& step) const {
 }
 
 std::string RowStages::CountLine() const {
+  if (in_turns()) return absl::StrCat("const fu_index count = (", rows_, " - group + groups - 1) / groups;");
   if (parameters_.tile_rows == 0)
-    return absl::StrCat("const fu_index count = (", rows_, " - group + groups - 1) / groups;");
+    return absl::StrCat("const fu_index first = group * ", rows_, " / groups, count = (group + 1) * ", rows_,
+                        " / groups - first;");
   return absl::StrCat("const fu_index count = ", rows_, " - first < ", parameters_.tile_rows, " ? ", rows_,
                       " - first : ", parameters_.tile_rows, ";");
 }

@@ -103,8 +103,11 @@ class RowStages {
 
  private:
   // The group's rows: every so many from the first, or the next ones of a tile.
-  const char* first_row() const { return parameters_.tile_rows > 0 ? "first" : "group"; }
-  const char* row_step() const { return parameters_.tile_rows > 0 ? "1" : "groups"; }
+  // A group's rows follow each other in tiles and on hosts, whose processors fetch what follows; else groups
+  // take turns, so that blocks read neighbouring rows at a time.
+  bool in_turns() const { return parameters_.tile_rows == 0 && context_.options.simt; }
+  const char* first_row() const { return in_turns() ? "group" : "first"; }
+  const char* row_step() const { return in_turns() ? "groups" : "1"; }
   bool reversed_rows() const;  // from the last row to the first, not by whole steps
   bool Kept(ValueId value) const;
   int64_t SlotBytes(ValueId value) const;                          // of one row of each group of the block

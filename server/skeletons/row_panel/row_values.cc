@@ -23,6 +23,8 @@ bool RowValues::StaysInRegisters(ValueId value) const {
 
 void RowValues::Find(RowStages* stages, std::vector<ir::LaneVariable>* of_lanes,
                      std::vector<ir::LaneVariable>* of_kernel) {
+  if (parameters_.keeps_results)
+    kept_results_ = DearResults(graph_, implementation_.order, parameters_.roles);
   std::map<ValueId, int> first;
   for (NodeId id : implementation_.order) {
     const Node& node = graph_.node(id);

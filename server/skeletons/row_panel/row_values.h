@@ -33,6 +33,10 @@ class RowValues {
   const std::vector<ValueId>& held_columns() const { return held_columns_; }
   bool Held(ValueId value) const;
   bool HeldColumn(ValueId value) const;
+  // Later phases find the value, which an earlier one has computed, in shared memory.
+  bool KeptForPhases(ValueId value) const { return Contains(kept_results_, value); }
+  const std::vector<ValueId>& kept_results() const { return kept_results_; }
+  std::string KeptName(ValueId value) const { return "kept_" + context_.Name(value); }
   // A later sweep finds the value in registers.
   bool StaysInRegisters(ValueId value) const;
 
@@ -60,7 +64,7 @@ class RowValues {
   const RowPanelParameters& parameters_;
   const RowPanelNodes& nodes_;
   const RowLanes& lanes_;
-  std::vector<ValueId> held_, held_columns_;
+  std::vector<ValueId> held_, held_columns_, kept_results_;
 };
 
 }  // namespace fusion

@@ -91,6 +91,7 @@ class RowPanel final : public SkeletonOf<RowPanelParameters> {
     text += WordIfSeveral("M", p.rows_per_step);
     if (p.stages > 0) absl::StrAppend(&text, " S", p.stages);
     if (p.column_tiles) text += " tiles";
+    if (p.keeps_results) text += " keeps results";
     if (p.tile_rows > 0) absl::StrAppend(&text, " of ", p.tile_rows, " rows");
     absl::StrAppend(&text, LoadPathWord(p.load_path), p.hold_columns ? " holds" : "",
                     p.reversed ? " reversed" : "", p.atomic ? " atomic" : "", L2Word(p.l2_percent),
@@ -115,6 +116,7 @@ class RowPanel final : public SkeletonOf<RowPanelParameters> {
     if (p.hold_columns) text += " holds";
     if (p.ragged) text += " ragged";
     if (p.column_tiles) text += " tiles";
+    if (p.keeps_results) text += " keeps results";
     if (p.tile_rows > 0) absl::StrAppend(&text, " of ", p.tile_rows);
     if (p.reversed) text += " reversed";
     if (p.atomic) text += " atomic";

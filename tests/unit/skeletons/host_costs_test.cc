@@ -40,21 +40,20 @@ class HostPrediction {
   SearchSpace space_;
 };
 
-TEST(HostCosts, MathematicalFunctionsAreCallsForAnEntry) {
+TEST(HostCosts, MathematicalFunctionsAreManyOperations) {
   const std::shared_ptr<const Catalog> library = Catalog::BuiltIn().value();
   const auto operations = [&](const char* function, double flops) {
     return HostEntryOperations(TargetOf(v1::HOST).profile(), *library->Find(function), flops);
   };
-  EXPECT_GT(operations("exp", 1), 20 * operations("add", 1));
+  EXPECT_GT(operations("exp", 1), 5 * operations("add", 1));
   EXPECT_GT(operations("erf", 1), operations("exp", 1));
   EXPECT_EQ(operations("add", 2), 2 * operations("add", 1));
 }
 
-// A kernel that does a whole row computes the exponentials of softmax once for their sum and once for the
-// results; one that stores them moves more bytes, and is faster on a host.
-TEST(HostCosts, WhatTwoPassesNeedIsComputedTwice) {
+// A kernel that does a whole row keeps the exponentials of softmax from their sum to the results.
+TEST(HostCosts, DearResultsThatTwoPassesNeedAreComputedOnce) {
   const HostPrediction softmax("softmax", 4096);
-  EXPECT_GT(softmax.Seconds("largest D E total Y"),
+  EXPECT_LT(softmax.Seconds("largest D E total Y"),
             softmax.Seconds("largest D E total") + softmax.Seconds("Y"));
   const HostPrediction norm("layer_norm", 4096);
   EXPECT_LT(norm.Seconds("mean D Q variance shifted r N G Y"),
