@@ -18,6 +18,37 @@
 namespace fusion {
 namespace {
 
+constexpr char kLicence[] = "// SPDX-License-Identifier: Apache-2.0\n";
+
+// Behind what the target builds: `cmake --install`, and find_package(NAME) of what was installed, which gives
+// the target NAME::NAME.
+std::string InstallText(const ExportedWords& words) {
+  return absl::StrCat(
+      "set_target_properties(fused PROPERTIES POSITION_INDEPENDENT_CODE ON)\n"
+      "target_include_directories(fused PUBLIC $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}> "
+      "$<INSTALL_INTERFACE:include>)\n"
+      "\n# After `cmake --install`, find_package(${PROJECT_NAME}) gives ${PROJECT_NAME}::${PROJECT_NAME}.\n"
+      "set(package ${CMAKE_CURRENT_BINARY_DIR}/${PROJECT_NAME}Config.cmake)\n",
+      words.package_dependencies,
+      "file(WRITE ${package}\n  \"include(CMakeFindDependencyMacro)\\n${dependencies}\\n\"\n"
+      "  \"include(\\${CMAKE_CURRENT_LIST_DIR}/${PROJECT_NAME}Targets.cmake)\\n\")\n"
+      "install(TARGETS ${PROJECT_NAME} EXPORT ${PROJECT_NAME} ARCHIVE DESTINATION lib)\n"
+      "install(FILES ${PROJECT_NAME}.h DESTINATION include)\n"
+      "install(FILES ${package} DESTINATION lib/cmake/${PROJECT_NAME})\n"
+      "install(EXPORT ${PROJECT_NAME} FILE ${PROJECT_NAME}Targets.cmake NAMESPACE ${PROJECT_NAME}:: "
+      "DESTINATION "
+      "lib/cmake/${PROJECT_NAME})\n");
+}
+
+// Says which sizes the kernels were specialised for.
+std::string LimitsText(const ExportRequest& request) {
+  std::set<std::string> limits;
+  for (const FusionCode* code : request.fusions)
+    for (const FusionCode::ExtentLimit& limit : code->limits)
+      limits.insert(absl::StrCat(ExtentText(limit.extent), " at most ", limit.limit));
+  return limits.empty() ? "any sizes" : absl::StrJoin(limits, ", ");
+}
+
 std::string Header(const Graph& graph, const ExportRequest& request) {
   const ExportedWords& words = request.target.exported().words();
   const ExportedNames& names = request.names;
@@ -55,6 +86,11 @@ std::string Header(const Graph& graph, const ExportRequest& request) {
                        "\n};\n\n"
                        "// A text for a code; static storage.\n"
                        "const char* fused_error_string(int code);\n\n"
+                       "// Returns FUSED_OK where fused_launch does these sizes, else the code that it would "
+                       "return. These kernels are "
+                       "for ",
+                       LimitsText(request), ".\nint fused_check_sizes(", SizeList(graph, "int64_t "),
+                       ");\n\n"
                        "// Bytes of workspace (intermediate results) for these sizes on the current device.\n"
                        "size_t fused_workspace_bytes(")),
       SizeList(graph, "int64_t "), ");\n\n", words.launch_comment, names.In("int fused_launch("),
@@ -123,7 +159,10 @@ std::string Readme(const Graph& graph, const ExportRequest& request) {
       " && ./example\n\nor `cmake -B build && cmake --build build && build/example`. `NAME=SIZE` sets a size "
       "(",
       absl::StrJoin(graph.sizes(), ", ", [](std::string* out, const Size& size) { out->append(size.name); }),
-      "), `--once` runs once, `--random` on random data alone", words.option_remark, ".\n");
+      "), `--once` runs once, `--random` on random data alone", words.option_remark,
+      ".\n\nInstalled with `cmake --install build --prefix DIR`, another project finds it: `find_package(",
+      request.names.name(), ")`, then link `", request.names.name(), "::", request.names.name(),
+      "`.\nAll files may be used under the Apache License, version 2.0.\n");
 }
 
 }  // namespace
@@ -136,7 +175,8 @@ v1::Artifact ExportFolder(const Graph& graph, const ExportRequest& request) {
     file->set_path(path);
     file->set_content(std::move(content));
   };
-  add("CMakeLists.txt", request.names.In(request.target.exported().BuildFile(request.arch)));
+  add("CMakeLists.txt", request.names.In(absl::StrCat(request.target.exported().BuildFile(request.arch),
+                                                      InstallText(request.target.exported().words()))));
   add("README.md", Readme(graph, request));
   add("example." + suffix, PrintExample(graph, request));
   add(absl::StrCat(request.names.name(), ".", suffix), Source(graph, request));
@@ -148,6 +188,9 @@ v1::Artifact ExportFolder(const Graph& graph, const ExportRequest& request) {
                           {{"#include \"library/verification/entry_operations.h\"\n\n",
                             absl::StrReplaceAll(EmbeddedFiles().at("verification/entry_operations.h"),
                                                 {{"#pragma once\n\n", ""}})}}));
+  for (v1::ArtifactFile& file : *artifact.mutable_files())
+    if (file.path() != "CMakeLists.txt" && file.path() != "README.md")
+      file.set_content(kLicence + file.content());
   return artifact;
 }
 

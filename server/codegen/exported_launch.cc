@@ -200,12 +200,21 @@ class LaunchPrinter {
     Text(absl::StrCat(names_.In("extern \"C\" size_t fused_workspace_bytes("), SizeParameters(),
                       ") {\n  return FusedMakeLayout(FusedMultiprocessors()", SizeArguments(),
                       ").bytes;\n}\n"));
-    Text(absl::StrCat(names_.In("extern \"C\" int fused_launch("), DefinedLaunchParameters(graph_),
-                      words_.last_parameter, ") {"));
+    Text(absl::StrCat(names_.In("extern \"C\" int fused_check_sizes("), SizeParameters(), ") {"));
     for (const Size& size : graph_.sizes())
       Text(absl::StrCat("  if (n_", size.name, names_.In(" < 0) return FUSED_INVALID_ARGUMENT;")));
     for (const std::string& condition : ShortRows(graph_))
       Text(absl::StrCat("  if (", condition, names_.In(") return FUSED_INVALID_ARGUMENT;")));
+    for (const FusionCode* code : fusions_)
+      for (const FusionCode::ExtentLimit& limit : code->limits)
+        Text(absl::StrCat("  if (", ExtentText(limit.extent), " > ", limit.limit,
+                          names_.In(") return FUSED_SIZE_TOO_LARGE;")));
+    Text(names_.In("  return FUSED_OK;\n}"));
+    Text(absl::StrCat(names_.In("extern \"C\" int fused_launch("), DefinedLaunchParameters(graph_),
+                      words_.last_parameter, ") {"));
+    Text(names_.In(absl::StrCat("  if (const int code = fused_check_sizes(",
+                                absl::StripPrefix(SizeArguments(), ", "),
+                                "); code != FUSED_OK) return code;")));
     for (const auto* list : {&graph_.inputs(), &graph_.outputs()})
       for (ValueId id : *list) {
         const Value& value = graph_.value(id);
@@ -213,10 +222,6 @@ class LaunchPrinter {
         Text(absl::StrCat("  if (", DefinedName(value), " == nullptr && ", EntriesText(value),
                           names_.In(" > 0) return FUSED_INVALID_ARGUMENT;")));
       }
-    for (const FusionCode* code : fusions_)
-      for (const FusionCode::ExtentLimit& limit : code->limits)
-        Text(absl::StrCat("  if (", ExtentText(limit.extent), " > ", limit.limit,
-                          names_.In(") return FUSED_SIZE_TOO_LARGE;")));
     Text(absl::StrCat("  const FusedLayout layout = FusedMakeLayout(FusedMultiprocessors()", SizeArguments(),
                       ");"));
     Text(names_.In(

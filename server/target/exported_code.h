@@ -21,6 +21,8 @@ struct ExportedWords {
   const char* last_parameter;
   const char* last_argument;
   const char* argument_qualifier;  // qualifier of the array of addresses that a kernel is launched with
+  // Lines of CMakeLists.txt that set `dependencies`: what a program that finds the installed package needs.
+  const char* package_dependencies;
   // Lines before all code, the body of FusedMultiprocessors, and functions that Launch uses.
   const char* launch_includes;
   const char* multiprocessors;

@@ -18,12 +18,34 @@ constexpr ExportedWords kCudaWords = {
     .last_parameter = ", cudaStream_t stream",
     .last_argument = ", (cudaStream_t)0",
     .argument_qualifier = "",
-    .launch_includes = "",
+    .package_dependencies = "set(dependencies \"find_dependency(CUDAToolkit)\")\n",
+    .launch_includes = "#include <atomic>\n#include <mutex>\n\n",
     .multiprocessors =
-        "  int device = 0, count = 1;\n  cudaGetDevice(&device);\n"
-        "  cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device);\n  return count > 0 ? "
-        "count : 1;\n",
+        "  // By device: it is asked once, since asking takes as long as a launch.\n"
+        "  static std::atomic<int> counts[64];\n"
+        "  int device = 0;\n  cudaGetDevice(&device);\n"
+        "  int count = device < 64 ? counts[device].load(std::memory_order_relaxed) : 0;\n"
+        "  if (count > 0) return count;\n"
+        "  cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device);\n"
+        "  if (count < 1) return 1;\n"
+        "  if (device < 64) counts[device].store(count, std::memory_order_relaxed);\n"
+        "  return count;\n",
     .launch_support =
+        "// Permits a kernel so much shared memory on the current device. `permitted`: what it has, by "
+        "device.\n"
+        "[[maybe_unused]] static bool FusedPermit(const void* kernel, size_t shared, std::atomic<size_t>* "
+        "permitted) {\n"
+        "  int device = 0;\n"
+        "  if (cudaGetDevice(&device) != cudaSuccess) return false;\n"
+        "  if (device < 64 && shared <= permitted[device].load(std::memory_order_acquire)) return true;\n"
+        "  static std::mutex mutex;\n"
+        "  const std::lock_guard<std::mutex> lock(mutex);\n"
+        "  if (device < 64 && shared <= permitted[device].load(std::memory_order_relaxed)) return true;\n"
+        "  if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared) != "
+        "cudaSuccess) return "
+        "false;\n"
+        "  if (device < 64) permitted[device].store(shared, std::memory_order_release);\n"
+        "  return true;\n}\n"
         "// From sm_90 on the kernels wait themselves for what is before them in the stream "
         "(fu_launch_begin), so that each may be\n"
         "// brought to the device before the one before has ended.\n"
@@ -134,7 +156,9 @@ class CudaExported final : public ExportedCode {
         ")\nendif()\n"
         "project(fused LANGUAGES CXX CUDA)\nset(CMAKE_CXX_STANDARD 17)\nset(CMAKE_CUDA_STANDARD 17)\nif(NOT "
         "CMAKE_BUILD_TYPE)\n"
-        "  set(CMAKE_BUILD_TYPE Release)\nendif()\nadd_library(fused STATIC fused.cu)\n"
+        "  set(CMAKE_BUILD_TYPE Release)\nendif()\nadd_library(fused STATIC "
+        "fused.cu)\nfind_package(CUDAToolkit REQUIRED)\n"
+        "target_link_libraries(fused PUBLIC CUDA::cudart_static)\n"
         "add_executable(example example.cu reference.cc)\ntarget_link_libraries(example PRIVATE fused)\n"
         "find_package(OpenMP)\nif(OpenMP_CXX_FOUND)\n"
         "  set_source_files_properties(reference.cc PROPERTIES COMPILE_OPTIONS \"${OpenMP_CXX_FLAGS}\")\n"
@@ -147,9 +171,8 @@ class CudaExported final : public ExportedCode {
   std::string Launch(const ExportedNames& names, const ExportedLaunch& launch) const override {
     std::string text = absl::StrCat("    const void* const kernel = (const void*)", launch.kernel, ";\n");
     if (launch.uses_shared)
-      absl::StrAppend(
-          &text, "    if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)",
-          launch.shared_bytes, names.In(") != cudaSuccess) return FUSED_SIZE_TOO_LARGE;\n"));
+      absl::StrAppend(&text, "    static std::atomic<size_t> permitted[64];\n    if (!FusedPermit(kernel, ",
+                      launch.shared_bytes, names.In(", permitted)) return FUSED_SIZE_TOO_LARGE;\n"));
     absl::StrAppend(&text, "    if (!FusedStart(kernel, ", launch.grid, ", ", launch.threads, ", ",
                     launch.shared_bytes, ", ", launch.cooperative ? "true" : "false",
                     names.In(", arguments, stream)) return FUSED_DEVICE_ERROR;\n"));

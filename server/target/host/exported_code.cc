@@ -17,6 +17,8 @@ constexpr ExportedWords kHostWords = {
     .last_parameter = "",
     .last_argument = "",
     .argument_qualifier = " const",
+    .package_dependencies =
+        "if(OpenMP_CXX_FOUND)\n  set(dependencies \"find_dependency(OpenMP)\")\nendif()\n",
     .launch_includes = "#ifdef _OPENMP\n#include <omp.h>\n#endif\n\n",
     .multiprocessors = "#ifdef _OPENMP\n  return omp_get_max_threads();\n#else\n  return 1;\n#endif\n",
     .launch_support = "",
@@ -46,7 +48,8 @@ class HostExported final : public ExportedCode {
            "  target_link_libraries(fused PUBLIC OpenMP::OpenMP_CXX)\nendif()\n";
   }
   std::string CompileCommand(const std::string&) const override {
-    return "g++ -O3 -march=native -fopenmp -std=c++17 fused.cc example.cc reference.cc -o example";
+    return "g++ -O3 -march=native -fno-math-errno -fno-trapping-math -fopenmp -std=c++17 fused.cc example.cc "
+           "reference.cc -o example";
   }
 
   std::string Launch(const ExportedNames&, const ExportedLaunch& launch) const override {

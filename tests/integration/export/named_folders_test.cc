@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "base/temporary_directory.h"
 #include "tests/example_source.h"
 #include "tests/integration/export/best_predicted.h"
@@ -84,6 +85,36 @@ int main() {
   const CommandResult by_cmake =
       Run("cmake -S exp_all -B build && cmake --build build && build/example n=77 --once");
   EXPECT_EQ(by_cmake.exit_code, 0) << by_cmake.output;
+  // And installed.
+  Write("CMakeLists.txt", R"(
+cmake_minimum_required(VERSION 3.18)
+project(user LANGUAGES CXX)
+foreach(name exp_all Squares2 total)
+  find_package(${name} REQUIRED)
+  list(APPEND libraries ${name}::${name})
+endforeach()
+add_executable(user installed.cc)
+target_link_libraries(user PRIVATE ${libraries})
+)");
+  std::string main = Content("main.cc");
+  for (const char* name : {"exp_all", "Squares2", "total"})
+    main = absl::StrReplaceAll(main, {{absl::StrCat(name, "/", name, ".h"), absl::StrCat(name, ".h")}});
+  Write("installed.cc", main);
+  const CommandResult installed =
+      Run("for name in exp_all Squares2 total; do cmake -S $name -B build_$name "
+          "-DCMAKE_INSTALL_PREFIX=$PWD/prefix "
+          "&& cmake --build build_$name && cmake --install build_$name || exit 1; done; "
+          "cmake -S . -B user -DCMAKE_PREFIX_PATH=$PWD/prefix && cmake --build user && user/user");
+  EXPECT_EQ(installed.exit_code, 0) << installed.output;
+}
+
+TEST_F(NamedFoldersTest, HeadersSayTheLicence) {
+  ASSERT_NO_FATAL_FAILURE(Export("total", "y_sum = sum(x);\nreturn y_sum;\n", v1::CUDA));
+  for (const char* file :
+       {"total.h", "total.cu", "example.cu", "fusion_device.h", "reference.cc", "verification.h"})
+    EXPECT_THAT(Content(absl::StrCat("total/", file)),
+                ::testing::StartsWith("// SPDX-License-Identifier: Apache-2.0\n"))
+        << file;
 }
 
 TEST_F(NamedFoldersTest, OfCudaGoIntoOneProgram) {

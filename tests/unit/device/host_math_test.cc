@@ -25,14 +25,16 @@ template <class T>
 std::vector<HostFunction<T>> HostFunctions() {
   const double exponents = sizeof(T) == 4 ? 90 : 711;
   return {
-      {"exp", [](T x) { return fu_exp(x); }, [](long double x) { return std::exp(x); }, -1.07 * exponents, exponents},
+      {"exp", [](T x) { return fu_exp(x); }, [](long double x) { return std::exp(x); }, -1.07 * exponents,
+       exponents},
       {"log", [](T x) { return fu_log(x); }, [](long double x) { return std::log(x); }, 0, 3},
       {"tanh", [](T x) { return fu_tanh(x); }, [](long double x) { return std::tanh(x); }, -3, 3},
       {"erf", [](T x) { return fu_erf(x); }, [](long double x) { return std::erf(x); }, -4, 4},
   };
 }
 
-// In units of the last place of `exact`; infinite where only one of them is NaN or infinite, or signs of zeros differ.
+// In units of the last place of `exact`; infinite where only one of them is NaN or infinite, or signs of
+// zeros differ.
 template <class T>
 double ErrorOf(T value, long double exact) {
   typedef std::numeric_limits<T> Limits;
@@ -72,8 +74,8 @@ TYPED_TEST(HostMathTest, ErrsByAtMostTwoUnitsInTheLastPlace) {
 TYPED_TEST(HostMathTest, ZerosInfinitiesAndNaNAreThoseOfC) {
   typedef std::numeric_limits<TypeParam> Limits;
   for (const HostFunction<TypeParam>& tried : HostFunctions<TypeParam>())
-    for (const TypeParam size : {TypeParam(0), Limits::denorm_min(), Limits::min(), TypeParam(1), Limits::max(),
-                                 Limits::infinity(), Limits::quiet_NaN()})
+    for (const TypeParam size : {TypeParam(0), Limits::denorm_min(), Limits::min(), TypeParam(1),
+                                 Limits::max(), Limits::infinity(), Limits::quiet_NaN()})
       for (const TypeParam x : {size, -size})
         EXPECT_LE(ErrorOf(tried.function(x), tried.exact(x)), 2) << tried.name << " of " << x;
 }
@@ -91,10 +93,10 @@ TYPED_TEST(HostMathTest, QuotientsByOneNumberErrByAtMostTwoUnitsInTheLastPlace) 
     ASSERT_LE(ErrorOf(fu_div_by(x, y), static_cast<long double>(x) / y), 2) << x << " / " << y;
   };
   for (int i = 0; i < 300000; ++i) check(any(), any());
-  for (const TypeParam x : {TypeParam(0), Limits::denorm_min(), TypeParam(-1), Limits::max(), Limits::infinity(),
-                            Limits::quiet_NaN()})
-    for (const TypeParam y : {TypeParam(0), TypeParam(-0.0), -Limits::denorm_min(), TypeParam(3), Limits::max(),
-                              -Limits::infinity(), Limits::quiet_NaN()})
+  for (const TypeParam x : {TypeParam(0), Limits::denorm_min(), TypeParam(-1), Limits::max(),
+                            Limits::infinity(), Limits::quiet_NaN()})
+    for (const TypeParam y : {TypeParam(0), TypeParam(-0.0), -Limits::denorm_min(), TypeParam(3),
+                              Limits::max(), -Limits::infinity(), Limits::quiet_NaN()})
       check(x, y);
 }
 
