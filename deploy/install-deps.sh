@@ -28,7 +28,7 @@ usage() {
 mode=install
 case "${1:-}" in
   "") ;;
-  --tests) packages+=(haproxy) ;;
+  --tests) packages+=(haproxy fish zsh) ;;
   --check) mode=check ;;
   --list) printf '%s\n' "${packages[@]}"; exit 0 ;;
   -h | --help) usage; exit 0 ;;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 #include <iostream>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -28,22 +29,73 @@ std::string TypedName(const CLI::App* command) {
   return above == nullptr ? command->get_name() : absl::StrCat(TypedName(above), " ", command->get_name());
 }
 
-// "there is no command submitt (did you mean submit?)", or "" when the command was there.
+// All errors of usage end so.
+std::string SeeHelp(const CLI::App* command) { return absl::StrCat("; see ", TypedName(command), " --help"); }
+
+std::vector<CLI::App*> CommandsBelow(CLI::App* command) {
+  return command->get_subcommands([](CLI::App*) { return true; });
+}
+
+// "there is no command submitt (did you mean submit?)"
+std::string NoCommand(CLI::App* command, const std::string& unknown) {
+  std::vector<std::string> names;
+  for (CLI::App* below : CommandsBelow(command)) names.push_back(below->get_name());
+  const std::vector<absl::string_view> candidates(names.begin(), names.end());
+  return absl::StrCat("there is no command ", Shown(unknown), DidYouMean(SimilarName(unknown, candidates)),
+                      SeeHelp(command));
+}
+
+// Says which command is missing or is none; "" when the command was there.
 std::string CommandError(CLI::App* app) {
   CLI::App* command = Innermost(app);
-  std::vector<std::string> names;
-  std::vector<absl::string_view> candidates;
-  for (CLI::App* below : command->get_subcommands([](CLI::App*) { return true; }))
-    names.push_back(below->get_name());
-  if (names.empty()) return "";
+  if (CommandsBelow(command).empty()) return "";
   const std::vector<std::string> unknown = command->remaining();
   if (unknown.empty() || absl::StartsWith(unknown[0], "-"))
-    return absl::StrCat("a command is required after ", command->get_name(), "; see ", TypedName(command),
-                        " --help");
-  candidates.assign(names.begin(), names.end());
-  return absl::StrCat("there is no command ", Shown(unknown[0]),
-                      DidYouMean(SimilarName(unknown[0], candidates)), "; see ", TypedName(command),
-                      " --help");
+    return absl::StrCat("a command is required after ", command->get_name(), SeeHelp(command));
+  return NoCommand(command, unknown[0]);
+}
+
+// Says what is wrong with the arguments, in the one form that all such errors have.
+std::string UsageError(CLI::App* app, const CLI::ParseError& error) {
+  if (std::string wrong = CommandError(app); !wrong.empty()) return wrong;
+  CLI::App* command = Innermost(app);
+  const std::vector<std::string> unknown = command->remaining();
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr || unknown.empty())
+    return absl::StrCat(error.what(), SeeHelp(command));
+  if (!absl::StartsWith(unknown[0], "-"))
+    return absl::StrCat("there is an argument too many: ", Shown(unknown[0]), SeeHelp(command));
+  const std::string option = unknown[0].substr(0, unknown[0].find('='));
+  std::vector<std::string> names;
+  for (const CLI::Option* known : command->get_options())
+    for (const std::string& name : known->get_lnames()) names.push_back("--" + name);
+  const std::vector<absl::string_view> candidates(names.begin(), names.end());
+  return absl::StrCat("there is no option ", Shown(option), DidYouMean(SimilarName(option, candidates)),
+                      SeeHelp(command));
+}
+
+// `help tune set` says what `tune set --help` does.
+void AddHelpCommand(CLI::App* app, Invocation* invocation) {
+  auto words = std::make_shared<std::vector<std::string>>();
+  CLI::App* help = app->add_subcommand("help", "Say what a command does, and its options");
+  help->add_option("COMMAND", *words, "Words of the command, as in: help tune set");
+  help->callback([=] {
+    invocation->run = [=] {
+      CLI::App* command = app;
+      for (const std::string& word : *words) {
+        CLI::App* const above = command;
+        for (CLI::App* below : CommandsBelow(above))
+          if (below->get_name() == word) command = below;
+        if (command != above) continue;
+        std::cerr << "error: " << NoCommand(above, word) << "\n";
+        return kBadInput;
+      }
+      // What was parsed is of `help`, and the text of a command goes to what was parsed.
+      const CLI::App* const parent = command->get_parent();
+      app->clear();
+      std::cout << command->help(parent == nullptr ? "" : TypedName(parent));
+      return kDone;
+    };
+  });
 }
 
 // Returns whether --json was asked for; the parser says nothing of options before the one that it stumbles
@@ -62,6 +114,7 @@ void AddCommands(CLI::App* app, Invocation* invocation) {
       "Exit codes: 0 done, 1 failed, 2 bad usage or input, 4 not authorised, 124 time limit, 130 "
       "interrupted.\n"
       "Data goes to stdout, progress and errors to stderr.");
+  app->require_subcommand(0, 1);  // behind a command its name is an argument as any other
   AddSubmitCommand(app, invocation);
   AddCheckCommand(app, invocation);
   AddExplainCommand(app, invocation);
@@ -76,6 +129,7 @@ void AddCommands(CLI::App* app, Invocation* invocation) {
   AddBackupCommand(app, invocation);
   AddDoctorCommand(app, invocation);
   AddCompletionCommand(app, invocation);
+  AddHelpCommand(app, invocation);
 }
 
 int RunCommandLine(int argc, const char* const* argv) {
@@ -96,10 +150,7 @@ int RunCommandLine(int argc, const char* const* argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error) == 0 ? kDone : kBadInput;  // --help, --version
-    if (const std::string unknown = CommandError(&app); !unknown.empty()) return report_command(unknown);
-    app.exit(error);
-    report_json(error.what());
-    return kBadInput;
+    return report_command(UsageError(&app, error));
   }
   if (!invocation.run) return report_command(CommandError(&app));
   try {

@@ -1,10 +1,12 @@
 #include <iostream>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "client/cli/command_line.h"
 #include "client/cli/invocation.h"
 
@@ -27,11 +29,60 @@ void CollectCommands(CLI::App* app, const std::string& path, std::string* steps,
   absl::StrAppend(words, "    \"", path, "\") words=\"", absl::StrJoin(names, " "), "\" ;;\n");
 }
 
+// Values of options that have few, and the commands whose arguments are files.
+constexpr std::pair<const char*, const char*> kValues[] = {{"target", "auto cuda host"},
+                                                           {"cache", "cold warm"},
+                                                           {"print", "fuse dot json proto"},
+                                                           {"role", "user worker admin"}};
+bool TakesFiles(const std::string& path) { return path == "submit" || path == "check" || path == "explain"; }
+
+std::string FishQuoted(const std::string& text) {
+  return absl::StrCat("'", absl::StrReplaceAll(text, {{"\\", "\\\\"}, {"'", "\\'"}}), "'");
+}
+
+void CollectForFish(CLI::App* app, const std::string& path, std::string* steps, std::string* lines) {
+  const std::string here = absl::StrCat("complete -c fusion-client -n ",
+                                        FishQuoted(absl::StrCat("__fusion_client_is '", path, "'")));
+  if (TakesFiles(path)) absl::StrAppend(lines, here, " -F\n");
+  for (CLI::App* command : app->get_subcommands([](CLI::App*) { return true; })) {
+    const std::string below =
+        path.empty() ? command->get_name() : absl::StrCat(path, " ", command->get_name());
+    absl::StrAppend(steps, "      case '", path, ":", command->get_name(), "'\n        set path '", below,
+                    "'\n");
+    absl::StrAppend(lines, here, " -a ", command->get_name(), " -d ", FishQuoted(command->get_description()),
+                    "\n");
+    CollectForFish(command, below, steps, lines);
+  }
+  for (const CLI::Option* option : app->get_options())
+    for (const std::string& name : option->get_lnames()) {
+      absl::StrAppend(lines, here, " -l ", name, option->get_items_expected_max() > 0 ? " -r" : "", " -d ",
+                      FishQuoted(option->get_description()));
+      for (const auto& [valued, values] : kValues)
+        if (name == valued) absl::StrAppend(lines, " -f -a '", values, "'");
+      absl::StrAppend(lines, "\n");
+    }
+}
+
+std::string FishCompletion(CLI::App* app) {
+  std::string steps, lines;
+  CollectForFish(app, "", &steps, &lines);
+  return absl::StrCat(
+      "# fish completion of fusion-client; use: fusion-client completion fish | source\n"
+      "function __fusion_client_is\n"
+      "  set -l path ''\n"
+      "  for word in (commandline -opc)[2..-1]\n"
+      "    switch \"$path:$word\"\n",
+      steps, "    end\n  end\n  test \"$path\" = \"$argv[1]\"\nend\ncomplete -c fusion-client -f\n", lines);
+}
+
 }  // namespace
 
 std::string BashCompletion(CLI::App* app) {
-  std::string steps, words;
+  std::string steps, words, values;
   CollectCommands(app, "", &steps, &words);
+  for (const auto& [name, of_name] : kValues)
+    absl::StrAppend(&values, "    --", name, ") COMPREPLY=($(compgen -W \"", of_name,
+                    "\" -- \"$current\")); return ;;\n");
   return absl::StrCat(
       "# bash completion of fusion-client; use: source <(fusion-client completion bash)\n"
       "_fusion_client() {\n"
@@ -41,11 +92,8 @@ std::string BashCompletion(CLI::App* app) {
       steps,
       "    esac\n"
       "  done\n"
-      "  case \"$previous\" in\n"
-      "    --target) COMPREPLY=($(compgen -W \"auto cuda host\" -- \"$current\")); return ;;\n"
-      "    --cache) COMPREPLY=($(compgen -W \"cold warm\" -- \"$current\")); return ;;\n"
-      "    --print) COMPREPLY=($(compgen -W \"fuse dot json proto\" -- \"$current\")); return ;;\n"
-      "    --role) COMPREPLY=($(compgen -W \"user worker admin\" -- \"$current\")); return ;;\n"
+      "  case \"$previous\" in\n",
+      values,
       "    --tls-ca|--tls-cert|--tls-key|--token-file) COMPREPLY=($(compgen -f -- \"$current\")); return ;;\n"
       "    --output|--dump-dir|--plots|--plot) COMPREPLY=($(compgen -d -- \"$current\")); return ;;\n"
       "  esac\n"
@@ -64,10 +112,13 @@ std::string BashCompletion(CLI::App* app) {
 void AddCompletionCommand(CLI::App* app, Invocation* invocation) {
   auto shell = std::make_shared<std::string>();
   CLI::App* command = app->add_subcommand("completion", "Print a completion script for a shell");
-  command->add_option("SHELL", *shell, "bash")->required()->check(CLI::IsMember({"bash"}));
+  command->add_option("SHELL", *shell, "bash, zsh or fish")
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
   command->callback([=] {
     invocation->run = [=] {
-      std::cout << BashCompletion(app);
+      if (*shell == "zsh") std::cout << "autoload -U +X bashcompinit && bashcompinit\n";
+      std::cout << (*shell == "fish" ? FishCompletion(app) : BashCompletion(app));
       return kDone;
     };
   });

@@ -241,15 +241,31 @@ std::string JobText(const v1::Job& job, const TextStyle& style) {
   return text;
 }
 
+// Returns the time from the submission of a job to its end; "" before that.
+std::string TookText(const v1::Job& job) {
+  if (job.state() == v1::QUEUED || job.state() == v1::RUNNING || !job.has_update_time()) return "";
+  const auto micros = [](const google::protobuf::Timestamp& time) {
+    return time.seconds() * 1000000 + time.nanos() / 1000;
+  };
+  const int64_t took = micros(job.update_time()) - micros(job.create_time());
+  return took < 0 ? "" : FormatSeconds(static_cast<double>(took) * 1e-6);
+}
+
 std::string JobListText(const v1::ListJobsResponse& response, const TextStyle& style) {
   if (response.jobs().empty()) return "no jobs\n";
   Table table;
-  for (const char* header : {"job", "state", "target", "created", "graph"})
-    table.AddColumn(header, Table::Align::kLeft);
+  // Where nobody has to say who he is, jobs have no owner.
+  const bool owned = std::any_of(response.jobs().begin(), response.jobs().end(),
+                                 [](const v1::Job& job) { return !job.user().empty(); });
+  for (const char* header : {"job", "state", "target", "created", "took", "owner", "graph"})
+    if (owned || std::string(header) != "owner") table.AddColumn(header, Table::Align::kLeft);
   std::string waiting;  // below the table, where reasons are not cut to the width
   for (const v1::Job& job : response.jobs()) {
-    table.AddRow({job.name(), v1::JobState_Name(job.state()), TargetName(job.target()),
-                  TimeText(job.create_time()), job.graph().name()});
+    std::vector<std::string> cells = {job.name(), v1::JobState_Name(job.state()), TargetName(job.target()),
+                                      TimeText(job.create_time()), TookText(job)};
+    if (owned) cells.push_back(job.user());
+    cells.push_back(job.graph().name());
+    table.AddRow(std::move(cells));
     if (!job.waits_for().empty()) absl::StrAppend(&waiting, job.name(), " waits: ", job.waits_for(), "\n");
   }
   return absl::StrCat(table.Print(style.width), waiting.empty() ? "" : "\n", waiting);

@@ -1,6 +1,6 @@
-// Exponentials, what is made of them, and quotients by one number, for hosts: without branches, tables or calls, so that compilers compute as many
-// entries at once as a processor has lanes, and an entry has the same bits whether it was one of many or alone. At most
-// 2 ulp; zeros, infinities and NaN as in C (annex F). Coefficients: deploy/dev/fit_host_math.py.
+// Exponentials, what is made of them, and quotients by one number, for hosts: without branches, tables or calls, so that compilers
+// compute as many entries at once as a processor has lanes, and an entry has the same bits whether it was one of many or alone. At
+// most 2 ulp; zeros, infinities and NaN as in C (annex F). deploy/dev/fit_host_math.py finds the coefficients.
 #ifndef FUSION_HOST_MATH_H_
 #define FUSION_HOST_MATH_H_
 #if !FUSION_CUDA
@@ -48,8 +48,7 @@ FUSION_FN double fu_of_bits(unsigned long long bits) {
   std::memcpy(&x, &bits, sizeof x);
   return x;
 }
-// `yes` or `no`, as a statement without a branch: of those that ?: has compilers make paths of their own, which they do not compute many
-// entries of at once.
+// Returns `yes` or `no`, without a branch: of ?: compilers make paths of their own, and then do not compute many entries at once.
 template <class T>
 FUSION_FN T fu_select(bool which, T yes, T no) {
   const typename fu_host<T>::Bits mask = -(typename fu_host<T>::Bits)which;

@@ -57,7 +57,7 @@ TEST_F(ArgumentsTest, UsageErrors) {
   ExpectBad({"jobs", "trce"}, "did you mean trace?");
   ExpectBad({"fetch", "jobs/1"}, "--output");
   ExpectBad({"fetch", "jobs/1", "--rank", "0", "--output", "x"}, "--rank");
-  ExpectBad({"completion", "fish"}, "fish");
+  ExpectBad({"completion", "tcsh"}, "tcsh");
   ExpectBad({"model"}, "a command is required after model");
   ExpectBad({"model", "report", "--cache", "hot"}, "hot");
   ExpectBad({"model", "report", "--jobs", "0"}, "--jobs");
@@ -165,6 +165,28 @@ TEST_F(ArgumentsTest, WhereToLookIsACommandThatCanBeRun) {
   EXPECT_THAT(program_.Run({"tune", "shw"}).err,
               HasSubstr("there is no command shw (did you mean show?); see fusion-client tune --help"));
   EXPECT_THAT(program_.Run({"submitt"}).err, HasSubstr("; see fusion-client --help"));
+}
+
+TEST_F(ArgumentsTest, UsageErrorsHaveOneForm) {
+  for (const auto& [arguments, message] : std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{"submit", "x.fuse", "--candiates", "3"},
+            "error: there is no option --candiates (did you mean --candidates?); see fusion-client submit "
+            "--help\n"},
+           {{"tune", "show", "a", "b"},
+            "error: there is an argument too many: b; see fusion-client tune show --help\n"},
+           {{"fetch"}, "error: JOB is required; see fusion-client fetch --help\n"}})
+    EXPECT_EQ(program_.Run(arguments).err, message);
+}
+
+TEST_F(ArgumentsTest, HelpOfACommandIsWhatItsOptionSays) {
+  for (const std::vector<std::string>& command :
+       std::vector<std::vector<std::string>>{{}, {"submit"}, {"tune", "show"}}) {
+    std::vector<std::string> help = {"help"}, option = command;
+    help.insert(help.end(), command.begin(), command.end());
+    option.push_back("--help");
+    EXPECT_EQ(program_.Run(help).out, program_.Run(option).out);
+  }
+  ExpectBad({"help", "submitt"}, "there is no command submitt (did you mean submit?)");
 }
 
 TEST_F(ArgumentsTest, OutputFolderOfOthersIsRefusedBeforeTheWork) {

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/str_replace.h"
 #include "tests/integration/cli/add_source.h"
 #include "tests/integration/process.h"
 
@@ -216,6 +217,30 @@ TEST_F(CommandsTest, CompletionIsValidBashAndKnowsTheCommands) {
   std::ifstream lines(out);
   std::string text((std::istreambuf_iterator<char>(lines)), {});
   EXPECT_EQ(text, "submit\nwatch\n--target\ncuda\nreport reset\n--plots\nwarm\n");
+}
+
+TEST_F(CommandsTest, CompletionOfFishAndZshKnowsTheCommands) {
+  if (std::system("fish --version > /dev/null 2>&1 && zsh --version > /dev/null 2>&1") != 0)
+    GTEST_SKIP() << "SKIP: no fish or no zsh";
+  const auto output_of = [&](const std::string& shell, const std::string& text) {
+    const std::string script = program_.Write("completion." + shell, program_.Run({"completion", shell}).out);
+    const std::string probe =
+        program_.Write("probe." + shell, absl::StrReplaceAll(text, {{"SCRIPT", script}}));
+    const std::string out = program_.folder() + "/completed." + shell;
+    EXPECT_EQ(std::system((shell + " " + probe + " > " + out + " 2>&1").c_str()), 0);
+    std::ifstream lines(out);
+    return std::string((std::istreambuf_iterator<char>(lines)), {});
+  };
+  const std::string fish = output_of("fish",
+                                     "source SCRIPT\n"
+                                     "complete -C 'fusion-client jobs wa'\n"
+                                     "complete -C 'fusion-client submit --target c'\n");
+  EXPECT_THAT(fish, ::testing::StartsWith("watch\tFollow a job"));
+  EXPECT_THAT(fish, ::testing::HasSubstr("\ncuda\t"));
+  EXPECT_THAT(output_of("zsh",
+                        "autoload -U compinit; compinit -u -D; source SCRIPT\n"
+                        "print -- ${_comps[fusion-client]}\n"),
+              ::testing::HasSubstr("_fusion_client"));
 }
 
 }  // namespace

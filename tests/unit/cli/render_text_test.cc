@@ -122,8 +122,13 @@ TEST(RenderTextTest, Lists) {
   v1::ListJobsResponse jobs;
   *jobs.add_jobs() = testing::SampleJob();
   EXPECT_EQ(JobListText(jobs, TextStyle()),
-            "job        state      target  created               graph\n"
-            "jobs/1a2b  SUCCEEDED  host    2024-05-01T12:00:00Z  function1\n");
+            "job        state      target  created               took  graph\n"
+            "jobs/1a2b  SUCCEEDED  host    2024-05-01T12:00:00Z        function1\n");
+  jobs.mutable_jobs(0)->mutable_update_time()->set_seconds(1714564842);
+  jobs.mutable_jobs(0)->set_user("ann");
+  EXPECT_EQ(JobListText(jobs, TextStyle()),
+            "job        state      target  created               took     owner  graph\n"
+            "jobs/1a2b  SUCCEEDED  host    2024-05-01T12:00:00Z  42.00 s  ann    function1\n");
   v1::ListWorkersResponse workers;
   v1::Worker* worker = workers.add_workers();
   worker->set_name("workers/a");
