@@ -89,7 +89,7 @@ void AddHelpCommand(CLI::App* app, Invocation* invocation) {
         std::cerr << "error: " << NoCommand(above, word) << "\n";
         return kBadInput;
       }
-      // What was parsed is of `help`, and the text of a command goes to what was parsed.
+      // The text of a command is that of the command below it which was parsed, and `help` was.
       const CLI::App* const parent = command->get_parent();
       app->clear();
       std::cout << command->help(parent == nullptr ? "" : TypedName(parent));
