@@ -1,4 +1,4 @@
-// What --dump-dir writes of a stage is its whole value: the next stage goes on from it.
+// Each stage dumps its whole value (--dump-dir): the next stage goes on from it.
 #include <google/protobuf/text_format.h>
 #include <google/protobuf/util/message_differencer.h>
 #include <gtest/gtest.h>
