@@ -32,10 +32,6 @@ std::string TypedName(const CLI::App* command) {
 // All errors of usage end so.
 std::string SeeHelp(const CLI::App* command) { return absl::StrCat("; see ", TypedName(command), " --help"); }
 
-std::vector<CLI::App*> CommandsBelow(CLI::App* command) {
-  return command->get_subcommands([](CLI::App*) { return true; });
-}
-
 // "there is no command submitt (did you mean submit?)"
 std::string NoCommand(CLI::App* command, const std::string& unknown) {
   std::vector<std::string> names;
@@ -107,6 +103,10 @@ bool AsksForJson(int argc, const char* const* argv) {
 }
 
 }  // namespace
+
+std::vector<CLI::App*> CommandsBelow(CLI::App* command) {
+  return command->get_subcommands([](CLI::App*) { return true; });
+}
 
 void AddCommands(CLI::App* app, Invocation* invocation) {
   app->set_version_flag("--version", FUSION_VERSION);

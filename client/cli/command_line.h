@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -20,5 +21,8 @@ int RunCommandLine(int argc, const char* const* argv);
 // A completion script for bash: names of commands, options, and values of options with a fixed set; files
 // elsewhere.
 std::string BashCompletion(CLI::App* app);
+
+// Returns the commands right below one, whether or not they were given.
+std::vector<CLI::App*> CommandsBelow(CLI::App* command);
 
 }  // namespace fusion

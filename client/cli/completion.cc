@@ -16,7 +16,7 @@ namespace {
 // "jobs list" for a command below another; "" for the program itself.
 void CollectCommands(CLI::App* app, const std::string& path, std::string* steps, std::string* words) {
   std::vector<std::string> names;
-  for (CLI::App* command : app->get_subcommands([](CLI::App*) { return true; })) {
+  for (CLI::App* command : CommandsBelow(app)) {
     const std::string below =
         path.empty() ? command->get_name() : absl::StrCat(path, " ", command->get_name());
     absl::StrAppend(steps, "      \"", path, ":", command->get_name(), "\") path=\"", below, "\" ;;\n");
@@ -44,7 +44,7 @@ void CollectForFish(CLI::App* app, const std::string& path, std::string* steps, 
   const std::string here = absl::StrCat("complete -c fusion-client -n ",
                                         FishQuoted(absl::StrCat("__fusion_client_is '", path, "'")));
   if (TakesFiles(path)) absl::StrAppend(lines, here, " -F\n");
-  for (CLI::App* command : app->get_subcommands([](CLI::App*) { return true; })) {
+  for (CLI::App* command : CommandsBelow(app)) {
     const std::string below =
         path.empty() ? command->get_name() : absl::StrCat(path, " ", command->get_name());
     absl::StrAppend(steps, "      case '", path, ":", command->get_name(), "'\n        set path '", below,
