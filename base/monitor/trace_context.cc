@@ -4,7 +4,6 @@
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "base/random_id.h"
 
 namespace fusion {

@@ -18,10 +18,6 @@ void AddCommands(CLI::App* app, Invocation* invocation);
 // Parses the arguments and runs the command chosen. Bad usage: a message on stderr, kBadInput.
 int RunCommandLine(int argc, const char* const* argv);
 
-// A completion script for bash: names of commands, options, and values of options with a fixed set; files
-// elsewhere.
-std::string BashCompletion(CLI::App* app);
-
 // Returns the commands right below one, whether or not they were given.
 std::vector<CLI::App*> CommandsBelow(CLI::App* command);
 

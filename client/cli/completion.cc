@@ -75,8 +75,7 @@ std::string FishCompletion(CLI::App* app) {
       steps, "    end\n  end\n  test \"$path\" = \"$argv[1]\"\nend\ncomplete -c fusion-client -f\n", lines);
 }
 
-}  // namespace
-
+// Names of commands, options, and values of options with a fixed set; files elsewhere.
 std::string BashCompletion(CLI::App* app) {
   std::string steps, words, values;
   CollectCommands(app, "", &steps, &words);
@@ -108,6 +107,8 @@ std::string BashCompletion(CLI::App* app) {
       "}\n"
       "complete -o filenames -F _fusion_client fusion-client\n");
 }
+
+}  // namespace
 
 void AddCompletionCommand(CLI::App* app, Invocation* invocation) {
   auto shell = std::make_shared<std::string>();

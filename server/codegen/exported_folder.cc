@@ -86,10 +86,11 @@ std::string Header(const Graph& graph, const ExportRequest& request) {
                        "\n};\n\n"
                        "// A text for a code; static storage.\n"
                        "const char* fused_error_string(int code);\n\n"
-                       "// Returns FUSED_OK where fused_launch does these sizes, else the code that it would "
-                       "return. These kernels are "
-                       "for ",
-                       LimitsText(request), ".\nint fused_check_sizes(", SizeList(graph, "int64_t "),
+                       "// Returns FUSED_OK for the sizes that these kernels are for (",
+                       LimitsText(request),
+                       "), else the code of fused_launch, which may\n// find shared memory short besides.\n"
+                       "int fused_check_sizes(",
+                       SizeList(graph, "int64_t "),
                        ");\n\n"
                        "// Bytes of workspace (intermediate results) for these sizes on the current device.\n"
                        "size_t fused_workspace_bytes(")),
