@@ -112,14 +112,18 @@ std::string NotKnown(const std::vector<std::string>& fields) {
 }  // namespace
 
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
-                                           const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
+                                           const std::shared_ptr<grpc::ChannelCredentials>& credentials,
+                                           milliseconds longest_pause) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
   arguments.SetMaxSendMessageSize(-1);
   arguments.SetInt(GRPC_ARG_MAX_METADATA_SIZE, 2 * static_cast<int>(kMaximumErrorBytes));
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
+  const int pause = static_cast<int>(longest_pause.count());
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, std::min(pause, 1000));
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, std::min(pause, 1000));
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, pause);
   FollowServerName(&arguments);
   return grpc::CreateCustomChannel(address, credentials, arguments);
 }
@@ -206,6 +210,11 @@ absl::Status Client::TakeUpAgain(
   }
 }
 
+absl::Status Client::AgainIfShared(const std::function<absl::Status()>& call) {
+  if (backend_ == nullptr || !backend_->shared()) return call();
+  return TakeUpAgain(kPatience, [&](const auto&) { return call(); });
+}
+
 bool Client::WaitUnlessInterrupted(milliseconds time) {
   std::unique_lock lock(mutex_);
   return !interruption_.wait_for(lock, time, [this] { return interrupted_; });
@@ -216,10 +225,12 @@ absl::StatusOr<Response> Client::Unary(Stub& stub,
                                        grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
                                                                     Response*),
                                        const Request& request) {
-  Call call(this);
   Response response;
-  grpc::Status status = (stub.*method)(call.context(), request, &response);
-  if (!status.ok()) return FromGrpcStatus(status);
+  const auto once = [&] {
+    Call call(this);
+    return FromGrpcStatus((stub.*method)(call.context(), request, &response));
+  };
+  FUSION_RETURN_IF_ERROR(AgainIfShared(once));
   return response;
 }
 
@@ -362,12 +373,14 @@ absl::StatusOr<v1::CheckResponse> Client::Check(const v1::CheckRequest& request)
 }
 
 absl::StatusOr<v1::ExplainResponse> Client::Explain(const v1::ExplainRequest& request) {
-  Call call(this);
   v1::ExplainResponse explanation;
-  const grpc::Status ended = optimizer_->Explain(call.context(), request, &explanation);
-  if (!ended.ok()) return FromGrpcStatus(ended);
-  const std::vector<std::string> unknown =
-      UnknownExplanationFields(request, Answered(*call.context(), kExplanationFieldsHeader));
+  std::vector<std::string> unknown;
+  FUSION_RETURN_IF_ERROR(AgainIfShared([&] {
+    Call call(this);
+    const grpc::Status ended = optimizer_->Explain(call.context(), request, &explanation);
+    unknown = UnknownExplanationFields(request, Answered(*call.context(), kExplanationFieldsHeader));
+    return FromGrpcStatus(ended);
+  }));
   if (unknown.empty()) return explanation;
   return absl::FailedPreconditionError(
       absl::StrCat(NotKnown(unknown), " of what is to be explained and leaves it out"));
@@ -377,18 +390,22 @@ absl::StatusOr<v1::Artifact> Client::DownloadArtifact(const std::string& job, in
   v1::DownloadArtifactRequest request;
   request.set_job(job);
   request.set_rank(rank);
-  Call call(this);
-  std::unique_ptr<grpc::ClientReader<v1::Chunk>> reader =
-      optimizer_->DownloadArtifact(call.context(), request);
-  ChunkAssembler assembler;
-  v1::Chunk chunk;
-  absl::Status received;
-  while (received.ok() && reader->Read(&chunk)) received = assembler.Add(chunk);
-  if (!received.ok()) call.context()->TryCancel();
-  absl::Status status = FromGrpcStatus(reader->Finish());
-  if (!received.ok()) return received;
-  if (!status.ok()) return status;
-  FUSION_ASSIGN_OR_RETURN(std::string bytes, std::move(assembler).Finish());
+  std::string bytes;
+  FUSION_RETURN_IF_ERROR(AgainIfShared([&]() -> absl::Status {
+    Call call(this);
+    std::unique_ptr<grpc::ClientReader<v1::Chunk>> reader =
+        optimizer_->DownloadArtifact(call.context(), request);
+    ChunkAssembler assembler;
+    v1::Chunk chunk;
+    absl::Status received;
+    while (received.ok() && reader->Read(&chunk)) received = assembler.Add(chunk);
+    if (!received.ok()) call.context()->TryCancel();
+    absl::Status status = FromGrpcStatus(reader->Finish());
+    if (!received.ok()) return received;
+    FUSION_RETURN_IF_ERROR(status);
+    FUSION_ASSIGN_OR_RETURN(bytes, std::move(assembler).Finish());
+    return absl::OkStatus();
+  }));
   v1::Artifact artifact;
   if (!artifact.ParseFromString(bytes)) return absl::DataLossError("the server sent no exported folder");
   return artifact;

@@ -35,7 +35,8 @@ class Client {
   // InvalidArgument: as from MakeChannelCredentials.
   static absl::StatusOr<std::unique_ptr<Client>> Connect(const std::string& address,
                                                          const ClientCredentials& credentials = {});
-  // Makes a client with a server in this process, which ends with the client.
+  // Makes a client with a server in this process, which ends with the client, or with that of another process
+  // on the same data (EmbeddedBackend).
   static absl::StatusOr<std::unique_ptr<Client>> Embedded(const EmbeddedOptions& options);
   // Makes a client over a channel that exists. `backend` may be null.
   Client(std::shared_ptr<grpc::Channel> channel, std::unique_ptr<EmbeddedBackend> backend);
@@ -133,6 +134,9 @@ class Client {
   // `patience`.
   absl::Status TakeUpAgain(std::chrono::seconds patience,
                            const std::function<absl::Status(const std::function<void()>& heard)>& stream);
+  // Makes a call; again while it ends with Unavailable, if the server is that of another process, which may
+  // end at any time: then a third one has the server, or this one.
+  absl::Status AgainIfShared(const std::function<absl::Status()>& call);
   bool WaitUnlessInterrupted(std::chrono::milliseconds time);
 
   std::unique_ptr<EmbeddedBackend> backend_;  // outlives the channel's calls
@@ -150,7 +154,9 @@ class Client {
 };
 
 // Arguments for a channel to a server of ours: message sizes, keepalive. Also accepts long error details.
+// longest_pause: between tries to connect.
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
-                                           const std::shared_ptr<grpc::ChannelCredentials>& credentials);
+                                           const std::shared_ptr<grpc::ChannelCredentials>& credentials,
+                                           std::chrono::milliseconds longest_pause = std::chrono::seconds(2));
 
 }  // namespace fusion

@@ -1,4 +1,8 @@
 // A server and a worker inside the calling process, for use without any daemon.
+//
+// Processes of one user share a data directory: the first has the server, and a socket beside the store at
+// which the others find it. When it ends, one of the others has the server, on the same data, and so with the
+// worker: at any time one process has it.
 #pragma once
 
 #include <grpcpp/channel.h>
@@ -23,36 +27,39 @@ struct EmbeddedOptions {
   std::string data_directory;
   // Work in a temporary folder, which is removed at the end; data_directory is not touched.
   bool ephemeral = false;
-  // Where another process uses the data directory, there is a temporary folder and a notice, or
-  // FailedPrecondition.
-  enum class WhenLocked { kUseTemporary, kFail };
-  WhenLocked when_locked = WhenLocked::kUseTemporary;
-  // Every stage of the pipeline writes its value as text into this folder; "" writes none.
+  // Every stage of the pipeline writes its value as text into this folder, in a server that is not shared; ""
+  // writes none.
   std::string dump_directory;
-  // Tells a person a line, which comes without its end. May be empty.
+  // Tells a person a line, which comes without its end; from any thread. May be empty.
   std::function<void(const std::string&)> notice;
 };
 
-// Owns a server and, once it is started, a worker; the destructor stops both. Jobs that are not finished stay
-// in the database, and go on when they are watched in a later process or by a server on the same data
-// directory. Thread safe.
+// Has a server, or uses that of another process, and, once it is started, a worker; the destructor stops
+// both. Jobs that are not finished stay in the database, and go on when they are watched in another process
+// or by a server on the same data directory. Thread safe.
 class EmbeddedBackend {
  public:
+  // Unavailable: a program that shares it with no other has the data directory, or it cannot be written.
+  // FailedPrecondition: another process has the server, and dumps were asked for.
   static absl::StatusOr<std::unique_ptr<EmbeddedBackend>> Start(const EmbeddedOptions& options);
   ~EmbeddedBackend();
   EmbeddedBackend(const EmbeddedBackend&) = delete;
   EmbeddedBackend& operator=(const EmbeddedBackend&) = delete;
 
-  // Starts a worker for devices of this target (TARGET_AUTO: all); it is ready when it has measured them,
-  // after some seconds. Code for the host runs also where it cannot be confined, with a notice. Call at most
-  // once. That it cannot start is told as a notice; jobs then find no device.
+  // Starts the worker for all devices of this machine, as soon as no other process has it; it is ready when
+  // it has measured them, after some seconds. Code for the host runs also where it cannot be confined, with a
+  // notice if `target` may be the host. Call at most once. That it cannot start is told as a notice; jobs
+  // then find no device.
   void StartWorker(v1::Target target);
 
   // No call on the channel may begin while this object is destroyed (Server::InProcessChannel).
   std::shared_ptr<grpc::Channel> channel() const;
   const std::string& data_directory() const;
-  // True when what is stored ends with this object.
+  // Returns true when what is stored ends with this object.
   bool temporary() const;
+  // Returns whether another process had the server at the start. Calls then fail with Unavailable when that
+  // process ends, until the next one has it.
+  bool shared() const;
 
  private:
   struct Parts;

@@ -8,9 +8,7 @@ namespace fusion {
 namespace {
 
 ExitCode ListAudit(const Invocation& invocation, int limit) {
-  EmbeddedOptions embedded;
-  embedded.when_locked = EmbeddedOptions::WhenLocked::kFail;
-  absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation, embedded);
+  absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation);
   if (!client.ok()) return invocation.Report(client.status());
   v1::ListAuditEntriesResponse all;
   while (all.entries_size() < limit) {

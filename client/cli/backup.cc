@@ -8,9 +8,7 @@ namespace fusion {
 namespace {
 
 ExitCode BackUp(const Invocation& invocation) {
-  EmbeddedOptions embedded;
-  embedded.when_locked = EmbeddedOptions::WhenLocked::kFail;
-  absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation, embedded);
+  absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation);
   if (!client.ok()) return invocation.Report(client.status());
   absl::StatusOr<v1::BackUpResponse> written = (*client)->BackUp();
   if (!written.ok()) return invocation.Report(written.status());

@@ -20,9 +20,7 @@ struct FetchOptions {
 ExitCode Fetch(const Invocation& invocation, const FetchOptions& options) {
   if (absl::Status status = CheckArtifactFolder(options.output, options.force); !status.ok())
     return invocation.Report(status);
-  EmbeddedOptions embedded;
-  embedded.when_locked = EmbeddedOptions::WhenLocked::kFail;
-  absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation, embedded);
+  absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation);
   if (!client.ok()) return invocation.Report(client.status());
   const std::string name = JobName(options.job);
   absl::StatusOr<v1::Job> job = (*client)->GetJob(name);

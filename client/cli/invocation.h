@@ -46,7 +46,8 @@ struct Invocation : ConnectionOptions {
 void AddCommonOptions(CLI::App* command, Invocation* invocation);
 
 // A client for the address that is configured; without one, embedded with these options.
-absl::StatusOr<std::unique_ptr<Client>> OpenClient(const Invocation& invocation, EmbeddedOptions options);
+absl::StatusOr<std::unique_ptr<Client>> OpenClient(const Invocation& invocation,
+                                                   EmbeddedOptions options = {});
 
 // Returns a callback for Client::Submit that writes a note to stderr, before the first wait of each kind
 // alone.

@@ -10,15 +10,8 @@
 namespace fusion {
 namespace {
 
-// The data directory itself is needed: another one has none of the jobs.
-EmbeddedOptions StoredJobs() {
-  EmbeddedOptions options;
-  options.when_locked = EmbeddedOptions::WhenLocked::kFail;
-  return options;
-}
-
 ExitCode ListJobs(const Invocation& invocation, int limit) {
-  absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation, StoredJobs());
+  absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation);
   if (!client.ok()) return invocation.Report(client.status());
   v1::ListJobsResponse all;
   while (all.jobs_size() < limit) {
@@ -34,7 +27,7 @@ ExitCode ListJobs(const Invocation& invocation, int limit) {
 }
 
 ExitCode ShowJob(const Invocation& invocation, const std::string& name, bool all) {
-  absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation, StoredJobs());
+  absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation);
   if (!client.ok()) return invocation.Report(client.status());
   absl::StatusOr<v1::Job> job = (*client)->GetJob(JobName(name));
   if (!job.ok()) return invocation.Report(job.status());
@@ -45,7 +38,7 @@ ExitCode ShowJob(const Invocation& invocation, const std::string& name, bool all
 }
 
 ExitCode WatchJob(const Invocation& invocation, const std::string& name, WatchOptions options) {
-  absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation, StoredJobs());
+  absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation);
   if (!client.ok()) return invocation.Report(client.status());
   absl::StatusOr<v1::Job> job = (*client)->GetJob(JobName(name));
   if (!job.ok()) return invocation.Report(job.status());
@@ -55,7 +48,7 @@ ExitCode WatchJob(const Invocation& invocation, const std::string& name, WatchOp
 }
 
 ExitCode Cancel(const Invocation& invocation, const std::string& name) {
-  absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation, StoredJobs());
+  absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation);
   if (!client.ok()) return invocation.Report(client.status());
   absl::StatusOr<v1::Job> job = (*client)->CancelJob(JobName(name));
   if (!job.ok()) return invocation.Report(job.status());

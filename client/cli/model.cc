@@ -18,10 +18,7 @@ ExitCode Report(const Invocation& invocation, const ReportOptions& options) {
   const bool plots = !options.plots.empty();
   if (plots)
     if (absl::Status status = CheckPlotFolder(options.plots); !status.ok()) return invocation.Report(status);
-  // The data directory itself is needed: another one has none of the jobs.
-  EmbeddedOptions embedded;
-  embedded.when_locked = EmbeddedOptions::WhenLocked::kFail;
-  absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation, embedded);
+  absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation);
   if (!client.ok()) return invocation.Report(client.status());
   InterruptHandler interrupt(client->get(), nullptr);
 
@@ -46,9 +43,7 @@ ExitCode Report(const Invocation& invocation, const ReportOptions& options) {
 ExitCode ResetModel(const Invocation& invocation, const v1::ResetModelRequest& request) {
   if (!request.all() && request.device().empty())
     return invocation.Report(absl::InvalidArgumentError("of which device? --device NAME, or --all"));
-  EmbeddedOptions embedded;
-  embedded.when_locked = EmbeddedOptions::WhenLocked::kFail;
-  absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation, embedded);
+  absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation);
   if (!client.ok()) return invocation.Report(client.status());
   absl::StatusOr<v1::ResetModelResponse> forgotten = (*client)->ResetModel(request);
   if (!forgotten.ok()) return invocation.Report(forgotten.status());

@@ -14,16 +14,9 @@ namespace {
 
 constexpr double kSecondsOfDay = 86400;
 
-// Without a server: the tokens of the data directory, for the one who starts a server on it.
-EmbeddedOptions StoredTokens() {
-  EmbeddedOptions options;
-  options.when_locked = EmbeddedOptions::WhenLocked::kFail;
-  return options;
-}
-
 ExitCode Create(const Invocation& invocation, const std::string& principal, const std::string& role,
                 double days, const std::vector<std::string>& scopes) {
-  absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation, StoredTokens());
+  absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation);
   if (!client.ok()) return invocation.Report(client.status());
   v1::CreateTokenRequest request;
   request.set_principal(principal);
@@ -53,7 +46,7 @@ ExitCode Create(const Invocation& invocation, const std::string& principal, cons
 }
 
 ExitCode ListTokens(const Invocation& invocation) {
-  absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation, StoredTokens());
+  absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation);
   if (!client.ok()) return invocation.Report(client.status());
   absl::StatusOr<v1::ListTokensResponse> tokens = (*client)->ListTokens();
   if (!tokens.ok()) return invocation.Report(tokens.status());
@@ -63,7 +56,7 @@ ExitCode ListTokens(const Invocation& invocation) {
 }
 
 ExitCode Revoke(const Invocation& invocation, const std::string& given) {
-  absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation, StoredTokens());
+  absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation);
   if (!client.ok()) return invocation.Report(client.status());
   const std::string name = absl::StartsWith(given, "tokens/") ? given : absl::StrCat("tokens/", given);
   absl::StatusOr<v1::Token> token = (*client)->RevokeToken(name);

@@ -11,9 +11,7 @@ namespace fusion {
 namespace {
 
 ExitCode Trace(const Invocation& invocation, const std::string& given, const std::string& output) {
-  EmbeddedOptions embedded;
-  embedded.when_locked = EmbeddedOptions::WhenLocked::kFail;
-  absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation, embedded);
+  absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation);
   if (!client.ok()) return invocation.Report(client.status());
   const std::string job = JobName(given);
   absl::StatusOr<std::string> trace = (*client)->TraceJob(job);

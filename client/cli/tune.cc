@@ -17,13 +17,6 @@
 namespace fusion {
 namespace {
 
-// The data directory itself is needed: another one has none of the tunings.
-absl::StatusOr<std::unique_ptr<Client>> Open(const Invocation& invocation) {
-  EmbeddedOptions options;
-  options.when_locked = EmbeddedOptions::WhenLocked::kFail;
-  return OpenClient(invocation, options);
-}
-
 // At most `limit`, of one program ("": of all).
 absl::StatusOr<v1::ListTuningsResponse> ReadTunings(Client& client, const std::string& program, int limit) {
   v1::ListTuningsResponse all;
@@ -65,13 +58,13 @@ struct OpenTuning {
   std::string name;
 };
 absl::StatusOr<OpenTuning> Find(const Invocation& invocation, const std::string& given) {
-  FUSION_ASSIGN_OR_RETURN(std::unique_ptr<Client> client, Open(invocation));
+  FUSION_ASSIGN_OR_RETURN(std::unique_ptr<Client> client, OpenClient(invocation));
   FUSION_ASSIGN_OR_RETURN(std::string name, TuningName(*client, given));
   return OpenTuning{std::move(client), std::move(name)};
 }
 
 ExitCode ListTunings(const Invocation& invocation, const std::string& program, int limit) {
-  absl::StatusOr<std::unique_ptr<Client>> client = Open(invocation);
+  absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation);
   if (!client.ok()) return invocation.Report(client.status());
   absl::StatusOr<v1::ListTuningsResponse> tunings = ReadTunings(**client, program, limit);
   if (!tunings.ok()) return invocation.Report(tunings.status());

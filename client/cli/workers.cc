@@ -36,7 +36,7 @@ ExitCode Drain(const Invocation& invocation, const std::string& given) {
   if (address->empty())
     return invocation.Report(absl::InvalidArgumentError(
         "there is no server to drain a worker of; name it with --server HOST:PORT"));
-  absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation, {});
+  absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation);
   if (!client.ok()) return invocation.Report(client.status());
   const std::string name = absl::StartsWith(given, "workers/") ? given : absl::StrCat("workers/", given);
   absl::StatusOr<v1::Worker> worker = (*client)->DrainWorker(name);

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/file_lock.h"
 #include "base/status_macros.h"
 #include "db/store/log_check.h"
 #include "db/store/migrations.h"
@@ -123,10 +124,12 @@ namespace {
 
 // CheckLog, unless a server is writing it.
 absl::Status CheckLogAtRest(const std::string& path) {
-  return StoreLock::IsHeld(path + ".lock") ? absl::OkStatus() : CheckLog(path);
+  return DatabaseInUse(path) ? absl::OkStatus() : CheckLog(path);
 }
 
 }  // namespace
+
+bool DatabaseInUse(const std::string& path) { return FileLock::IsHeld(path + ".lock"); }
 
 bool ClosedInOrder(const std::string& path) {
   const StoreLock::Left left = StoreLock::LeftIn(path + ".lock");

@@ -18,6 +18,9 @@ struct DatabaseFacts {
   int64_t jobs = 0;
 };
 
+// Returns whether a server has the database open. A server that starts at this moment may be refused.
+bool DatabaseInUse(const std::string& path);
+
 // Returns whether the last process that had the database open closed it, or none is known to have had it
 // open. Otherwise OpenSqliteStore reads the whole file before it opens it, which takes time. Call this while
 // no process has the database open.

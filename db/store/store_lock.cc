@@ -1,7 +1,6 @@
 #include "db/store/store_lock.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -20,9 +19,17 @@ std::string Text(int file) {
   return length > 0 ? std::string(text, length) : "";
 }
 
+std::string TextIn(const std::string& path) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return "";
+  std::string text = Text(file);
+  close(file);
+  return text;
+}
+
 // The number of the process that holds the lock; "": it has not written it yet.
-std::string Owner(int file) {
-  const std::string text = Text(file);
+std::string Owner(const std::string& path) {
+  const std::string text = TextIn(path);
   return text == kClosed ? "" : text.substr(0, text.find('\n'));
 }
 
@@ -35,17 +42,16 @@ StoreLock::Left LeftBy(const std::string& last) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<StoreLock>> StoreLock::Acquire(const std::string& path) {
-  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (file < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open the lock file ", path));
-  std::unique_ptr<StoreLock> lock(new StoreLock(file));
-  if (flock(file, LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK) return absl::ErrnoToStatus(errno, absl::StrCat("cannot lock ", path));
-    const std::string owner = Owner(file);
+  absl::StatusOr<std::unique_ptr<FileLock>> file = FileLock::Acquire(path);
+  if (absl::IsUnavailable(file.status())) {
+    const std::string owner = Owner(path);
     return absl::UnavailableError(absl::StrCat(
         "the store is in use by ", owner.empty() ? "another process" : absl::StrCat("process ", owner),
         " (it holds ", path, "); stop that process, or use another data directory"));
   }
-  lock->left_ = LeftBy(Text(file));
+  if (!file.ok()) return file.status();
+  std::unique_ptr<StoreLock> lock(new StoreLock(*std::move(file)));
+  lock->left_ = LeftBy(Text(lock->file()));
   // The word stays until the database is open or closed: whoever ends before that leaves it as it was.
   const absl::Status written =
       lock->WriteText(absl::StrCat(getpid(), "\n", lock->left_ == Left::kOpen ? kOpen : ""));
@@ -53,33 +59,17 @@ absl::StatusOr<std::unique_ptr<StoreLock>> StoreLock::Acquire(const std::string&
   return lock;
 }
 
-StoreLock::Left StoreLock::LeftIn(const std::string& path) {
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return Left::kNever;
-  const std::string last = Text(file);
-  close(file);
-  return LeftBy(last);
-}
-
-bool StoreLock::IsHeld(const std::string& path) {
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return false;
-  const bool held = flock(file, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-  close(file);
-  return held;
-}
+StoreLock::Left StoreLock::LeftIn(const std::string& path) { return LeftBy(TextIn(path)); }
 
 absl::Status StoreLock::NoteOpen() { return WriteText(absl::StrCat(getpid(), "\n", kOpen)); }
 absl::Status StoreLock::NoteClosed() { return WriteText(kClosed); }
 
 absl::Status StoreLock::WriteText(const std::string& text) {
   // In place first, so that a full disk has room for it.
-  if (pwrite(file_, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()) ||
-      ftruncate(file_, static_cast<off_t>(text.size())) != 0)
+  if (pwrite(file(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()) ||
+      ftruncate(file(), static_cast<off_t>(text.size())) != 0)
     return absl::ErrnoToStatus(errno, "cannot write the lock file of the store");
   return absl::OkStatus();
 }
-
-StoreLock::~StoreLock() { close(file_); }
 
 }  // namespace fusion

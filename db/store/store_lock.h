@@ -3,19 +3,20 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
+#include "base/file_lock.h"
 
 namespace fusion {
 
-// Holds an flock(2) on a file. The system ends the lock with the process. The file holds the number of the
+// Holds a FileLock. The file holds the number of the
 // owning process, for messages, and how far the owner got: a word behind the number says that the database is
 // open, and another word, in place of both, that it was closed in order.
 class StoreLock {
  public:
   // UNAVAILABLE: another process owns the lock; the message names its number.
   static absl::StatusOr<std::unique_ptr<StoreLock>> Acquire(const std::string& path);
-  ~StoreLock();
   // An owner left the database in this state.
   enum class Left {
     kNever,   // no process is known to have had it open
@@ -27,7 +28,6 @@ class StoreLock {
   Left left() const { return left_; }
   // Returns how the last owner left the database, according to a file that nobody holds.
   static Left LeftIn(const std::string& path);
-  static bool IsHeld(const std::string& path);
   // Call NoteOpen when the database is complete, and NoteClosed when all connections to it have ended.
   absl::Status NoteOpen();
   absl::Status NoteClosed();
@@ -35,9 +35,10 @@ class StoreLock {
   StoreLock& operator=(const StoreLock&) = delete;
 
  private:
-  explicit StoreLock(int file) : file_(file) {}
+  explicit StoreLock(std::unique_ptr<FileLock> lock) : lock_(std::move(lock)) {}
   absl::Status WriteText(const std::string& text);
-  const int file_;
+  int file() const { return lock_->file(); }
+  const std::unique_ptr<FileLock> lock_;
   Left left_ = Left::kNever;
 };
 

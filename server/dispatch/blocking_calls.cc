@@ -305,10 +305,12 @@ bool Dispatcher::SomeoneCanRun(const std::map<std::string, Need>& waiting) const
 }
 
 bool Dispatcher::NoCompilerWillCome(const std::map<std::string, Need>& queued) const {
+  // In this order: the worker may come while this is asked.
   return options_.only_worker_is_here &&
          std::any_of(queued.begin(), queued.end(),
                      [](const auto& entry) { return entry.second.kind == TaskKind::kBuild; }) &&
-         registry_.SomeoneOffers([](const v1::SynchronizeRequest&) { return true; }, clock_.Now());
+         registry_.SomeoneOffers([](const v1::SynchronizeRequest&) { return true; }, clock_.Now()) &&
+         !SomeoneCanRun(queued);
 }
 
 // A device that is out for now may come back.

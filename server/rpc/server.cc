@@ -6,10 +6,12 @@
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 #include <spdlog/spdlog.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <atomic>
 #include <boost/asio/thread_pool.hpp>
+#include <cerrno>
 #include <chrono>
 #include <mutex>
 #include <thread>
@@ -213,6 +215,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   grpc::ServerBuilder builder;
   int port = 0;
   if (!options.address.empty()) builder.AddListeningPort(options.address, std::move(credentials), &port);
+  if (!options.socket.empty())
+    builder.AddListeningPort(absl::StrCat("unix:", options.socket), grpc::InsecureServerCredentials());
   SetConnectionLimits(builder, tls);
   builder.RegisterService(running->admin.get());
   builder.RegisterService(running->optimizer.get());
@@ -225,6 +229,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   running->grpc_server = builder.BuildAndStart();
   if (!running->grpc_server) return absl::InternalError("the gRPC server does not start; its log says why");
   if (!options.address.empty()) running->address = WithPort(options.address, port);
+  if (!options.socket.empty() && chmod(options.socket.c_str(), S_IRUSR | S_IWUSR) != 0)
+    return absl::ErrnoToStatus(errno, absl::StrCat("cannot protect the socket ", options.socket));
   for (const char* name : {"fusion.v1.OptimizerService", "fusion.v1.FleetService", "fusion.v1.WorkerService",
                            "fusion.v1.AdminService", "fusion.v1.TunerService"})
     running->grpc_server->GetHealthCheckService()->SetServingStatus(name, true);

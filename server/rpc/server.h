@@ -19,7 +19,10 @@
 namespace fusion {
 
 struct ServerOptions {
-  std::string address;                     // "host:port"; port 0: a free one; "": in this process alone
+  std::string address;  // "host:port"; port 0: a free one; "": in this process alone
+  // Path of a socket for other processes of this user on this machine; "": none. Whoever may write to it may
+  // do everything.
+  std::string socket;
   std::string data_directory;              // created when absent
   std::shared_ptr<const Catalog> catalog;  // null: the functions built into the program
   bool resume_jobs = true;      // take up unfinished jobs at once; otherwise each when it is watched

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "db/store/database_file.h"
 
 namespace fusion {
 namespace {
@@ -56,6 +57,8 @@ absl::Status PrepareDumpDirectory(const std::string& directory) {
                      absl::StrCat("--dump-dir: ", directory, " cannot be written to: ", error.message()))
                : absl::OkStatus();
 }
+
+bool DataDirectoryInUse(const std::string& directory) { return DatabaseInUse(DatabasePath(directory)); }
 
 std::string DatabasePath(const std::string& directory) { return absl::StrCat(directory, "/fusion.db"); }
 

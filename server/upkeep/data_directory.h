@@ -15,6 +15,9 @@ std::string DefaultDataDirectory();
 // when that fails; the message says how to choose another.
 absl::Status PrepareDataDirectory(const std::string& directory);
 
+// Returns whether a server uses the folder. One that starts at this moment may be refused.
+bool DataDirectoryInUse(const std::string& directory);
+
 // Creates the folder of --dump-dir and its parents, unless `directory` is empty. InvalidArgument when the
 // folder cannot be written to.
 absl::Status PrepareDumpDirectory(const std::string& directory);

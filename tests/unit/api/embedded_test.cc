@@ -2,13 +2,16 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "client/api/client.h"
+#include "server/rpc/server.h"
 
 namespace fusion {
 namespace {
@@ -61,22 +64,94 @@ TEST_F(EmbeddedTest, TheDeviceOfASubmissionIsKnown) {
   EXPECT_TRUE(job.ok()) << job.status();
 }
 
-TEST_F(EmbeddedTest, LockedDirectoryIsReplacedByATemporaryOneWithANotice) {
-  absl::StatusOr<std::unique_ptr<EmbeddedBackend>> first = EmbeddedBackend::Start(options_);
-  ASSERT_TRUE(first.ok()) << first.status();
-  EXPECT_FALSE((*first)->temporary());
-  absl::StatusOr<std::unique_ptr<EmbeddedBackend>> second = EmbeddedBackend::Start(options_);
-  ASSERT_TRUE(second.ok()) << second.status();
-  EXPECT_TRUE((*second)->temporary());
-  EXPECT_NE((*second)->data_directory(), folder_);
-  ASSERT_EQ(notices_.size(), 1u);
-  EXPECT_THAT(notices_[0], HasSubstr("using a temporary one"));
-  const std::string temporary = (*second)->data_directory();
-  second->reset();
-  EXPECT_FALSE(std::filesystem::exists(temporary));
+std::unique_ptr<Client> OpenOn(const EmbeddedOptions& options) {
+  absl::StatusOr<std::unique_ptr<Client>> client = Client::Embedded(options);
+  EXPECT_TRUE(client.ok()) << client.status();
+  return client.ok() ? *std::move(client) : nullptr;
+}
 
-  options_.when_locked = EmbeddedOptions::WhenLocked::kFail;
-  EXPECT_TRUE(absl::IsUnavailable(EmbeddedBackend::Start(options_).status()));
+v1::SubmitRequest Negation() {
+  v1::SubmitRequest request;
+  request.mutable_source()->set_fuse("vector[5] x, y;\ninput x;\ny = neg(x);\nreturn y;\n");
+  return request;
+}
+
+TEST_F(EmbeddedTest, ASecondClientHasTheJobsOfTheFirst) {
+  const std::unique_ptr<Client> first = OpenOn(options_), second = OpenOn(options_);
+  ASSERT_TRUE(first && second);
+  EXPECT_TRUE(second->embedded());
+  EXPECT_TRUE(second->keeps_jobs());
+  const absl::StatusOr<v1::Job> job = first->Submit(Negation());
+  ASSERT_TRUE(job.ok()) << job.status();
+  const absl::StatusOr<v1::Job> seen = second->GetJob(job->name());
+  ASSERT_TRUE(seen.ok()) << seen.status();
+  EXPECT_EQ(seen->graph().hash(), job->graph().hash());
+  EXPECT_TRUE(notices_.empty());
+}
+
+// Again and again, since the socket of the one that ends must not take that of its successor along.
+TEST_F(EmbeddedTest, WhenTheFirstEndsAnotherHasTheServer) {
+  std::unique_ptr<Client> last = OpenOn(options_);
+  ASSERT_TRUE(last);
+  const absl::StatusOr<v1::Job> job = last->Submit(Negation());
+  ASSERT_TRUE(job.ok()) << job.status();
+  const std::unique_ptr<Client> witness = OpenOn(options_);
+  ASSERT_TRUE(witness);
+  for (int i = 0; i < 5; ++i) {
+    std::unique_ptr<Client> next = OpenOn(options_);
+    ASSERT_TRUE(next);
+    last = std::move(next);  // the one before ends
+    for (const Client* client : {last.get(), witness.get()}) {
+      const absl::StatusOr<v1::Job> seen = const_cast<Client*>(client)->GetJob(job->name());
+      ASSERT_TRUE(seen.ok()) << i << ": " << seen.status();
+    }
+  }
+}
+
+// The server of the first has the job, and ends with it; the second sees the job to its end.
+TEST_F(EmbeddedTest, AJobOfTheSecondOutlivesTheFirst) {
+  std::unique_ptr<Client> first = OpenOn(options_);
+  const std::unique_ptr<Client> second = OpenOn(options_);
+  ASSERT_TRUE(first && second);
+  v1::SubmitRequest request = Negation();
+  request.set_target(v1::HOST);
+  request.set_candidates(1);
+  const absl::StatusOr<v1::Job> job = second->Submit(request);
+  ASSERT_TRUE(job.ok()) << job.status();
+  second->StartEmbeddedWorker(v1::HOST);
+  bool begun = false;
+  const absl::StatusOr<v1::Job> ended = second->WatchJob(job->name(), 0, [&](const v1::JobEvent&) {
+    if (!std::exchange(begun, true)) first.reset();
+  });
+  ASSERT_TRUE(ended.ok()) << ended.status();
+  EXPECT_TRUE(begun);
+  EXPECT_EQ(ended->state(), v1::SUCCEEDED) << ended->error().message();
+}
+
+// A program that has the data directory for itself: a server, or a client of an earlier version.
+TEST_F(EmbeddedTest, ADirectoryThatNobodySharesIsAnError) {
+  ServerOptions server;
+  server.data_directory = folder_;
+  const absl::StatusOr<std::unique_ptr<Server>> running = Server::Start(server);
+  ASSERT_TRUE(running.ok()) << running.status();
+  const absl::Status refused = EmbeddedBackend::Start(options_).status();
+  EXPECT_TRUE(absl::IsUnavailable(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("in use by process"));
+}
+
+TEST_F(EmbeddedTest, DumpsNeedAServerOfTheirOwn) {
+  const std::unique_ptr<Client> first = OpenOn(options_);
+  options_.dump_directory = folder_ + "/dump";
+  const absl::Status refused = EmbeddedBackend::Start(options_).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("--dump-dir"));
+}
+
+TEST_F(EmbeddedTest, TheSocketIsTheUsersAlone) {
+  const std::unique_ptr<Client> client = OpenOn(options_);
+  struct stat status = {};
+  ASSERT_EQ(stat((folder_ + "/server.socket").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0600u);
 }
 
 TEST_F(EmbeddedTest, EphemeralLeavesTheDataDirectoryAlone) {
