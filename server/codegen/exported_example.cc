@@ -1,6 +1,7 @@
 #include "server/codegen/exported_example.h"
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -35,7 +36,7 @@ class ExamplePrinter {
     PrintBuffers();
     PrintData();
     PrintChecks();
-    out_ += exported_.Runs(names_, Arguments());
+    out_ += exported_.Runs(names_, Arguments(), IsInPlace());
     PrintOtherData();
     Text("  return good ? 0 : 1;\n}");
     return std::move(out_);
@@ -50,12 +51,18 @@ class ExamplePrinter {
   const std::string& NameOf(ValueId id) const { return graph_.value(id).name; }
   // Input scalars are passed by value, so that there is one entry on the host alone.
   bool IsScalar(ValueId id) const { return graph_.value(id).is_input && graph_.value(id).type.is_scalar(); }
+  // The arrays that kernels use. An input that is overwritten stays as it is: its values are copied into the
+  // array of the output before a run.
   std::vector<ValueId> Arrays() const {
     std::vector<ValueId> arrays;
     for (const auto* list : {&graph_.inputs(), &graph_.outputs()})
       for (ValueId id : *list)
-        if (!IsScalar(id)) arrays.push_back(id);
+        if (!IsScalar(id) && !graph_.value(id).overwritten_by) arrays.push_back(id);
     return arrays;
+  }
+  bool IsInPlace() const {
+    return std::any_of(graph_.outputs().begin(), graph_.outputs().end(),
+                       [&](ValueId id) { return graph_.value(id).memory_of.has_value(); });
   }
   ExportedArray ArrayOf(ValueId id) const {
     return {.name = NameOf(id),
@@ -65,10 +72,12 @@ class ExamplePrinter {
   // Returns the arguments of fused_launch and fused_graph, up to the workspace.
   std::string Arguments() const {
     std::vector<std::string> arguments;
-    for (const auto* list : {&graph_.inputs(), &graph_.outputs()})
-      for (ValueId id : *list)
-        arguments.push_back(IsScalar(id) ? absl::StrCat("h_", NameOf(id), "[0]")
-                                         : exported_.Argument(NameOf(id)));
+    for (ValueId id : graph_.inputs())
+      arguments.push_back(IsScalar(id)
+                              ? absl::StrCat("h_", NameOf(id), "[0]")
+                              : exported_.Argument(NameOf(graph_.value(id).overwritten_by.value_or(id))));
+    for (ValueId id : graph_.outputs())
+      if (!graph_.value(id).memory_of) arguments.push_back(exported_.Argument(NameOf(id)));
     arguments.push_back(SizeList(graph_));
     arguments.push_back("workspace, workspace_bytes");
     return absl::StrJoin(arguments, ", ");
@@ -200,12 +209,16 @@ class ExamplePrinter {
       if (IsScalar(id)) continue;
       Text("    fusion::FillInput(data.rules[", i, "], 1000 * key + ", i, ", &h_", NameOf(id), ", &d_",
            NameOf(id), ");");
-      out_ += exported_.CopyIn(ArrayOf(id));
+      if (!graph_.value(id).overwritten_by) out_ += exported_.CopyIn(ArrayOf(id));
     }
     Text("    return 0;\n  };");
-    Text(
-        "  // All outputs are NaN before: one that is not written cannot pass.\n  const auto poison = [&] {");
-    for (ValueId id : graph_.outputs()) out_ += exported_.Poison(ArrayOf(id));
+    Text("  // All outputs are NaN before: one that is not written cannot pass.",
+         IsInPlace() ? " Those in the memory of inputs are these inputs." : "",
+         "\n  const auto poison = [&] {");
+    for (ValueId id : graph_.outputs()) {
+      const std::optional<ValueId> input = graph_.value(id).memory_of;
+      out_ += input ? exported_.Restore(ArrayOf(id), NameOf(*input)) : exported_.Poison(ArrayOf(id));
+    }
     Text("    return 0;\n  };");
     PrintReference();
     Text("  bool good = true;\n  const auto judge = [&](const fusion::ExampleData& data, bool quiet) {");

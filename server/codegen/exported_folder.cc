@@ -55,12 +55,20 @@ std::string Header(const Graph& graph, const ExportRequest& request) {
   std::string inputs, outputs;
   for (ValueId id : graph.inputs()) {
     const Value& value = graph.value(id);
-    absl::StrAppend(&inputs, "//   ", ParameterName(value), "  ", DeclaredType(value),
-                    value.type.is_scalar() ? ", by value" : "", "\n");
+    absl::StrAppend(
+        &inputs, "//   ", ParameterName(value), "  ", DeclaredType(value),
+        value.type.is_scalar() ? ", by value" : "",
+        value.overwritten_by ? absl::StrCat(", becomes ", graph.value(*value.overwritten_by).name) : "",
+        "\n");
   }
-  for (ValueId id : graph.outputs())
-    absl::StrAppend(&outputs, "//   ", ParameterName(graph.value(id)), "  ", DeclaredType(graph.value(id)),
-                    "\n");
+  for (ValueId id : graph.outputs()) {
+    const Value& value = graph.value(id);
+    absl::StrAppend(
+        &outputs, "//   ", value.memory_of ? value.name : ParameterName(value), "  ", DeclaredType(value),
+        value.memory_of ? absl::StrCat(", in the memory of ", ParameterName(graph.value(*value.memory_of)))
+                        : "",
+        "\n");
+  }
   return absl::StrCat(
       "// ", graph.name(), ": ", request.description,
       request.verified.empty() ? "" : absl::StrCat("\n// ", request.verified),

@@ -20,6 +20,15 @@ namespace {
 // C++.
 std::string DefinedName(const Value& value) { return "v_" + value.name; }
 
+// The inputs and outputs that the exported functions have as parameters. An output in the memory of an input
+// is that parameter, but for the reference, which has memory of its own for all that it computes.
+std::vector<ValueId> ParameterValues(const Graph& graph, bool reference) {
+  std::vector<ValueId> values = graph.inputs();
+  for (ValueId id : graph.outputs())
+    if (reference || !graph.value(id).memory_of) values.push_back(id);
+  return values;
+}
+
 // The names that inputs and outputs have as parameters: those for people, or those of definitions.
 enum class Names { kDeclared, kDefined };
 
@@ -29,15 +38,13 @@ std::string Parameters(const Graph& graph, bool force_f64, Names names) {
     return names == Names::kDeclared ? ParameterName(value) : DefinedName(value);
   };
   auto type = [&](const Value& value) { return force_f64 ? "double" : DataTypeCName(value.type.data_type); };
-  for (ValueId id : graph.inputs()) {
+  for (ValueId id : ParameterValues(graph, force_f64)) {
     const Value& value = graph.value(id);
-    if (value.type.is_scalar())
-      absl::StrAppend(&text, type(value), " ", name(value), ", ");
-    else
-      absl::StrAppend(&text, "const ", type(value), "* ", name(value), ", ");
+    const bool by_value = value.is_input && value.type.is_scalar();
+    const bool written = !value.is_input || (value.overwritten_by && !force_f64);
+    absl::StrAppend(&text, by_value || written ? "" : "const ", type(value), by_value ? " " : "* ",
+                    name(value), ", ");
   }
-  for (ValueId id : graph.outputs())
-    absl::StrAppend(&text, type(graph.value(id)), "* ", name(graph.value(id)), ", ");
   for (const Size& size : graph.sizes()) absl::StrAppend(&text, "int64_t n_", size.name, ", ");
   return text;
 }
@@ -215,13 +222,12 @@ class LaunchPrinter {
     Text(names_.In(absl::StrCat("  if (const int code = fused_check_sizes(",
                                 absl::StripPrefix(SizeArguments(), ", "),
                                 "); code != FUSED_OK) return code;")));
-    for (const auto* list : {&graph_.inputs(), &graph_.outputs()})
-      for (ValueId id : *list) {
-        const Value& value = graph_.value(id);
-        if (value.is_input && value.type.is_scalar()) continue;
-        Text(absl::StrCat("  if (", DefinedName(value), " == nullptr && ", EntriesText(value),
-                          names_.In(" > 0) return FUSED_INVALID_ARGUMENT;")));
-      }
+    for (ValueId id : ParameterValues(graph_, false)) {
+      const Value& value = graph_.value(id);
+      if (value.is_input && value.type.is_scalar()) continue;
+      Text(absl::StrCat("  if (", DefinedName(value), " == nullptr && ", EntriesText(value),
+                        names_.In(" > 0) return FUSED_INVALID_ARGUMENT;")));
+    }
     Text(absl::StrCat("  const FusedLayout layout = FusedMakeLayout(FusedMultiprocessors()", SizeArguments(),
                       ");"));
     Text(names_.In(
@@ -238,8 +244,7 @@ class LaunchPrinter {
       for (const KernelLaunch& launch : code->launches)
         for (const ir::Kernel& kernel : LaunchableKernels(launch)) kernels.insert(kernel.name);
     std::vector<std::string> arguments;
-    for (const auto* list : {&graph_.inputs(), &graph_.outputs()})
-      for (ValueId id : *list) arguments.push_back(DefinedName(graph_.value(id)));
+    for (ValueId id : ParameterValues(graph_, false)) arguments.push_back(DefinedName(graph_.value(id)));
     for (const Size& size : graph_.sizes()) arguments.push_back(absl::StrCat("n_", size.name));
     out_ +=
         options_.target.exported().Graph(names_, DefinedLaunchParameters(graph_),
@@ -250,7 +255,8 @@ class LaunchPrinter {
     switch (argument.kind) {
       case KernelArgument::Kind::kPointer: {
         const Value& value = graph_.value(argument.value);
-        if (!temporaries_.count(argument.value)) return DefinedName(value);
+        if (!temporaries_.count(argument.value))
+          return DefinedName(value.memory_of && !options_.reference ? graph_.value(*value.memory_of) : value);
         const std::string type = options_.force_f64 ? "double" : DataTypeCName(value.type.data_type);
         return absl::StrCat("(", type, "*)(workspace + layout.t_", value.name, ")");
       }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 namespace fusion {
@@ -138,7 +139,9 @@ void DescribeBuffers(const Graph& graph, const SizeValues& sizes, v1::Session* s
   }
   const std::vector<bool> whole = WholeValues(graph, *session);
   for (ValueId id : graph.outputs()) {
-    *session->add_outputs() = MakeBuffer(graph, sizes, id, false);
+    v1::Buffer* output = session->add_outputs();
+    *output = MakeBuffer(graph, sizes, id, false);
+    if (const std::optional<ValueId> input = graph.value(id).memory_of) output->set_memory_of(input->value);
     session->add_whole_outputs(whole[id.value]);
   }
   for (const Node& node : graph.nodes()) {

@@ -33,6 +33,7 @@ Graph::Graph(std::string name, std::shared_ptr<const Catalog> catalog, std::vect
     value.producer.reset();
     value.consumers.clear();
     value.is_input = value.is_output = false;
+    value.overwritten_by.reset();
   }
   for (ValueId id : inputs_) values_[id.value].is_input = true;
   for (ValueId id : outputs_) values_[id.value].is_output = true;
@@ -51,6 +52,17 @@ Graph::Graph(std::string name, std::shared_ptr<const Catalog> catalog, std::vect
       NodeId producer = *values_[operand.value].producer;
       predecessors_[node.id.value].push_back(producer);
       successors_[producer.value].push_back(node.id);
+    }
+  }
+  for (ValueId id : outputs_) {
+    const Value& output = values_[id.value];
+    if (!output.memory_of || !output.producer) continue;
+    Value& input = values_[output.memory_of->value];
+    input.overwritten_by = id;
+    for (NodeId reader : input.consumers) {
+      if (reader == *output.producer) continue;
+      predecessors_[output.producer->value].push_back(reader);
+      successors_[reader.value].push_back(*output.producer);
     }
   }
   for (std::vector<NodeId>& ids : successors_) SortUnique(ids);

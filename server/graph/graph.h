@@ -43,6 +43,8 @@ struct Value {
   bool is_input = false;
   bool is_output = false;
   std::optional<double> literal;  // scalars written in place
+  // An output has the input whose memory it takes, and that input the output.
+  std::optional<ValueId> memory_of, overwritten_by;
   // Entries from one row of a matrix to the next in memory; absent: its columns.
   std::optional<Extent> leading_dimension;
   v1::InputValues values;  // what is asked of an input's values in measurements, if anything
@@ -111,7 +113,8 @@ class Graph {
   const Value& value(ValueId id) const { return values_[id.value]; }
   int node_count() const { return static_cast<int>(nodes_.size()); }
 
-  // Nodes that read the result of `id`, and nodes whose result `id` reads; each once, ascending.
+  // Nodes that come after `id`, and before it; each once, ascending. They read its result, or their result
+  // takes the memory of an input that it reads.
   const std::vector<NodeId>& successors(NodeId id) const { return successors_[id.value]; }
   const std::vector<NodeId>& predecessors(NodeId id) const { return predecessors_[id.value]; }
 

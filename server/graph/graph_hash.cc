@@ -4,6 +4,7 @@
 // called and however they were sorted.
 #include <cstring>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,8 +12,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "base/sha256.h"
-#include "google/protobuf/io/coded_stream.h"
-#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "server/graph/deterministic_bytes.h"
 #include "server/graph/graph.h"
 
 namespace fusion {
@@ -20,16 +20,6 @@ namespace {
 
 // Changes when the canonical text does.
 constexpr char kVersion[] = "fusion graph 1\n";
-
-std::string DeterministicBytes(const google::protobuf::Message& message) {
-  std::string bytes;
-  google::protobuf::io::StringOutputStream stream(&bytes);
-  google::protobuf::io::CodedOutputStream coded(&stream);
-  coded.SetSerializationDeterministic(true);
-  message.SerializeToCodedStream(&coded);
-  coded.Trim();
-  return bytes;
-}
 
 class CanonicalText {
  public:
@@ -47,7 +37,12 @@ class CanonicalText {
     for (ValueId output : graph_.outputs())
       if (graph_.value(output).producer) Walk(*graph_.value(output).producer);
     for (const Node& node : graph_.nodes()) Walk(node.id);
-    for (ValueId output : graph_.outputs()) absl::StrAppend(&text_, "output ", numbers_[output.value], "\n");
+    for (ValueId output : graph_.outputs()) {
+      absl::StrAppend(&text_, "output ", numbers_[output.value]);
+      if (const std::optional<ValueId> input = graph_.value(output).memory_of)
+        absl::StrAppend(&text_, " into ", numbers_[input->value]);
+      text_ += '\n';
+    }
     return std::move(text_);
   }
 

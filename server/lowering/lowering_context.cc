@@ -68,7 +68,10 @@ std::string LoweringContext::Pointer(ValueId value) {
   const bool written = ProducedHere(value);
   // A pointer to what an earlier kernel wrote must not be restricted: CUDA would take that for constant and
   // load it before the kernel has waited for the earlier one (fu_launch_begin).
-  const bool restricted = written || graph.value(value).is_input;
+  // Nor may one to memory that is read as an input and written as an output, of this run or the one before.
+  const Value& pointed = graph.value(value);
+  const bool in_place = pointed.memory_of || pointed.overwritten_by;
+  const bool restricted = !in_place && (written || pointed.is_input);
   arguments_.push_back({.kind = KernelArgument::Kind::kPointer,
                         .value = value,
                         .c_type = absl::StrCat(written ? "" : "const ", CType(value), "*",

@@ -1,5 +1,6 @@
 #include "server/parse/checker.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -28,6 +29,7 @@ class Checker {
     calls_.resize(tree_.calls.size());
     for (size_t i = 0; i < tree_.calls.size(); ++i) CheckCall(static_cast<int>(i));
     CheckOutputs();
+    for (const InPlaceSyntax& in_place : tree_.in_place) CheckInPlace(in_place);
     CheckEarlyUses();
     CheckUnused();
   }
@@ -176,6 +178,77 @@ class Checker {
       }
       symbol.returned = true;
     }
+  }
+
+  void CheckInPlace(const InPlaceSyntax& in_place) {
+    const NameSyntax& output = tree_.outputs[in_place.output];
+    const int to = symbols_.Use(in_place.input), from = symbols_.Use(output);
+    if (to < 0 || from < 0) return;
+    Symbol& input = symbols_[to];
+    const Symbol& result = symbols_[from];
+    const std::string name = Shown(in_place.input.text);
+    const auto fail = [&](std::string message) { errors_->Add(in_place.input.location, std::move(message)); };
+    if (input.input == nullptr) {
+      if (input.known)
+        fail(absl::StrCat(name, " is no input; an output takes the memory of an input: return p2 into p;"));
+      return;
+    }
+    if (!input.overwritten_by.empty()) {
+      fail(absl::StrCat("the memory of ", name, " is that of ", Shown(input.overwritten_by), " already"));
+      return;
+    }
+    input.overwritten_by = output.text;
+    if (!input.type || !result.type || result.computed_by < 0) return;
+    if (*input.type != *result.type || input.leading_dimension != result.leading_dimension) {
+      const auto declared = [](const Symbol& symbol) {
+        Value value;
+        value.type = *symbol.type;
+        value.leading_dimension = symbol.leading_dimension;
+        return DeclaredType(value);
+      };
+      fail(absl::StrCat(Shown(output.text), " is ", declared(result), ", but ", name, " is ", declared(input),
+                        "; an output takes the memory of an input of its own type"));
+    } else if (input.type->is_scalar()) {
+      fail(absl::StrCat(name, " is a scalar, which is handed over by value; only collections are in memory"));
+    } else if (input.type->mapped) {
+      fail(absl::StrCat(name,
+                        " is a list of small elements, of which an entry may be read after another "
+                        "one is written; only vectors and matrices are returned into inputs"));
+    } else {
+      CheckReadsOfOverwritten(to, result.computed_by);
+    }
+  }
+
+  // `writer`: the call whose result takes the memory.
+  void CheckReadsOfOverwritten(int input, int writer) {
+    const CallSyntax& written = tree_.calls[writer];
+    for (size_t i = writer; i < calls_.size(); ++i) {
+      const CallSyntax& call = tree_.calls[i];
+      for (size_t a = 0; a < calls_[i].arguments.size(); ++a) {
+        if (calls_[i].arguments[a] != input) continue;
+        const std::string name = Shown(symbols_[input].name.text);
+        if (static_cast<int>(i) > writer) {
+          errors_->Add(
+              call.arguments[a].location,
+              absl::StrCat(name, " is read after ", Shown(written.result.text), " has taken its memory ",
+                           written.result.location.InWords(), "; move this call above that"));
+        } else if (calls_[i].resolved && !ReadsEntryByEntry(*calls_[i].resolved, a)) {
+          errors_->Add(call.arguments[a].location,
+                       absl::StrCat(Shown(call.result.text), " cannot take the memory of ", name, ": ",
+                                    Shown(call.function), " does not read it entry by entry"));
+        } else {
+          continue;
+        }
+        return;  // one is enough
+      }
+    }
+  }
+
+  // Returns whether each entry of the result needs the same entry of this operand, and no other one of it.
+  static bool ReadsEntryByEntry(const ResolvedCall& call, size_t operand) {
+    return call.operand_maps[operand] == call.result_map &&
+           std::all_of(call.dimensions.begin(), call.dimensions.end(),
+                       [](const ResolvedDimension& dimension) { return dimension.kind == v1::PARALLEL; });
   }
 
   // Each variable once, where it is first used.

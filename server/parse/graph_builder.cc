@@ -90,6 +90,8 @@ std::shared_ptr<const Graph> BuildGraph(const SyntaxTree& tree, const std::strin
     nodes.push_back(std::move(node));
   }
   for (const NameSyntax& output : tree.outputs) outputs.push_back(ValueId{positions.at(output.text)});
+  for (const InPlaceSyntax& in_place : tree.in_place)
+    values[outputs[in_place.output].value].memory_of = ValueId{positions.at(in_place.input.text)};
   std::vector<Size> sizes = CollectSizes(tree, values);
   return std::make_shared<const Graph>(name, std::move(catalog), std::move(sizes), std::move(values),
                                        std::move(nodes), std::move(inputs), std::move(outputs));

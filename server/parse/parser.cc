@@ -152,21 +152,17 @@ class Parser {
     return FinishStatement("= , or ;");
   }
 
-  bool ParseNames(std::vector<NameSyntax>* names, absl::string_view expected) {
-    do {
-      if (!AtName() || (AtNewLine() && IsKeyword(current_.text))) return FailExpected(expected);
-      names->push_back(CurrentName());
-      Take();
-    } while (TakeSymbol(','));
-    return FinishStatement(", or ;");
+  bool ParseName(std::vector<NameSyntax>* names, absl::string_view expected) {
+    if (!AtName() || (AtNewLine() && IsKeyword(current_.text))) return FailExpected(expected);
+    names->push_back(CurrentName());
+    Take();
+    return true;
   }
 
   bool ParseInputs() {
     Take();
     do {
-      if (!AtName() || (AtNewLine() && IsKeyword(current_.text))) return FailExpected("the name of an input");
-      tree_.inputs.push_back(CurrentName());
-      Take();
+      if (!ParseName(&tree_.inputs, "the name of an input")) return false;
       if (!ParseValues()) return false;
     } while (TakeSymbol(','));
     return FinishStatement(", or ;");
@@ -208,7 +204,17 @@ class Parser {
       EndStatement();
       return true;
     }
-    return ParseNames(&tree_.outputs, "the name of an output");
+    do {
+      if (!ParseName(&tree_.outputs, "the name of an output")) return false;
+      // Anywhere else it is a name like others.
+      if (!AtWord(kIntoWord)) continue;
+      Take();
+      std::vector<NameSyntax> input;
+      if (!ParseName(&input, "the input whose memory the output takes, as in return p2 into p;"))
+        return false;
+      tree_.in_place.push_back({static_cast<int>(tree_.outputs.size()) - 1, input[0]});
+    } while (TakeSymbol(','));
+    return FinishStatement(", or ;");
   }
 
   bool ParseDeclaration() {

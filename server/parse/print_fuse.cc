@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/parse/input_values.h"
 #include "server/parse/parse.h"
+#include "server/parse/syntax.h"
 
 namespace fusion {
 namespace {
@@ -27,11 +28,15 @@ void AppendList(const std::string& first, const std::vector<std::string>& names,
   absl::StrAppend(text, line, "\n");
 }
 
-// With what is asked of their values, where they are inputs.
+// With what is asked of their values, where they are inputs, or with the inputs whose memory they take.
 std::vector<std::string> Names(const Graph& graph, const std::vector<ValueId>& ids) {
   std::vector<std::string> names;
-  for (ValueId id : ids)
-    names.push_back(absl::StrCat(graph.value(id).name, InputValuesText(graph.value(id).values)));
+  for (ValueId id : ids) {
+    const Value& value = graph.value(id);
+    names.push_back(absl::StrCat(
+        value.name, InputValuesText(value.values),
+        value.memory_of ? absl::StrCat(" ", kIntoWord, " ", graph.value(*value.memory_of).name) : ""));
+  }
   return names;
 }
 

@@ -1,6 +1,8 @@
 #include "server/parse/proto_reader.h"
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -49,10 +51,27 @@ class GraphReader {
       tree_.outputs.push_back(
           {graph_.outputs(i), Location::Field(GraphField::kOutputs, i), graph_.calls_size() + 1});
     tree_.has_return = graph_.outputs_size() > 0;
+    ReadInPlace();
     return std::move(tree_);
   }
 
  private:
+  void ReadInPlace() {
+    // The map is read in order, so that errors come in the same order every time.
+    for (const auto& [name, input] :
+         std::map<std::string, std::string>(graph_.in_place().begin(), graph_.in_place().end())) {
+      const auto output = std::find(graph_.outputs().begin(), graph_.outputs().end(), name);
+      const int position = static_cast<int>(output - graph_.outputs().begin());
+      if (output == graph_.outputs().end()) {
+        errors_->Add(Location{}, absl::StrCat("in_place: ", Shown(name), " is not among the outputs"));
+        continue;
+      }
+      tree_.in_place.push_back({position,
+                                {graph_.in_place().at(name), Location::Field(GraphField::kOutputs, position),
+                                 graph_.calls_size() + 1}});
+    }
+  }
+
   TypeSyntax ReadType(const v1::VariableType& type, int variable) {
     TypeSyntax read;
     read.location = Location::Field(GraphField::kVariables, variable, EntryField::kType, -1);

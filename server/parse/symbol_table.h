@@ -26,7 +26,8 @@ struct Symbol {
   bool value_reported = false;  // reported: it has none, or too late
   bool order_reported = false;  // reported: it is declared too late
   bool returned = false;
-  int value = -1;  // id in the graph
+  absl::string_view overwritten_by;  // inputs: the output that takes its memory; empty: none
+  int value = -1;                    // id in the graph
 };
 
 // Sizes and variables share one name space. Not thread safe; the tree must outlive it.

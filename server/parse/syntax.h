@@ -45,6 +45,9 @@ struct VariableSyntax {
 // This word stands between the name of an input and the bounds of its values.
 inline constexpr absl::string_view kRangeWord = "in";
 
+// This word stands between the name of an output and that of the input whose memory it takes.
+inline constexpr absl::string_view kIntoWord = "into";
+
 struct NumberSyntax {
   double value = 0;
   Location location;
@@ -74,6 +77,12 @@ struct CallSyntax {
   std::vector<ArgumentSyntax> arguments;
 };
 
+// "p2 into p" of a return.
+struct InPlaceSyntax {
+  int output = 0;  // position in SyntaxTree::outputs
+  NameSyntax input;
+};
+
 struct SyntaxTree {
   std::vector<SizeSyntax> sizes;
   std::vector<TypeSyntax> types;
@@ -82,6 +91,7 @@ struct SyntaxTree {
   std::vector<ValuesSyntax> values;  // of an input the last one counts
   std::vector<CallSyntax> calls;
   std::vector<NameSyntax> outputs;
+  std::vector<InPlaceSyntax> in_place;
   Location return_location;  // or the end of the source, where it is missing
   bool has_return = false;
   bool return_unclear = false;  // a statement that could not be read may have been it

@@ -1,6 +1,10 @@
+#include <memory>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "google/protobuf/util/json_util.h"
+#include "google/protobuf/util/type_resolver_util.h"
+#include "server/graph/deterministic_bytes.h"
 #include "server/parse/parse.h"
 
 namespace fusion {
@@ -61,7 +65,11 @@ v1::Graph ToProto(const Graph& graph) {
       }
     }
   }
-  for (ValueId id : graph.outputs()) proto.add_outputs(graph.value(id).name);
+  for (ValueId id : graph.outputs()) {
+    const Value& output = graph.value(id);
+    proto.add_outputs(output.name);
+    if (output.memory_of) (*proto.mutable_in_place())[output.name] = graph.value(*output.memory_of).name;
+  }
   for (const v1::FunctionDefinition& definition : graph.catalog().definitions()) {
     const ElementaryFunction* function = graph.catalog().Find(definition.name());
     if (function != nullptr && function->is_inline) *proto.add_functions() = definition;
@@ -73,8 +81,14 @@ std::string PrintJson(const Graph& graph) {
   google::protobuf::util::JsonPrintOptions options;
   options.add_whitespace = true;
   options.preserve_proto_field_names = true;
+  // From its bytes: printed from the message, maps are in no order.
+  const std::unique_ptr<google::protobuf::util::TypeResolver> types(
+      google::protobuf::util::NewTypeResolverForDescriptorPool(
+          "type.googleapis.com", google::protobuf::DescriptorPool::generated_pool()));
+  const std::string type = absl::StrCat("type.googleapis.com/", v1::Graph::descriptor()->full_name());
   std::string json;
-  const auto status = google::protobuf::util::MessageToJsonString(ToProto(graph), &json, options);
+  const auto status = google::protobuf::util::BinaryToJsonString(
+      types.get(), type, DeterministicBytes(ToProto(graph)), &json, options);
   return status.ok() ? json : "";
 }
 

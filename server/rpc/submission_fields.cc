@@ -37,10 +37,12 @@ std::vector<std::string> UnknownSubmissionFields(const v1::SubmitRequest& reques
   const int highest = HighestKnown(known, kFieldsOfEarlierServers);
   std::vector<std::string> unknown = FieldsAbove(request, highest);
   // Parts of messages that servers of earlier versions know.
-  constexpr int kWithInputValues = 15;
+  constexpr int kWithInputValues = 15, kWithInPlace = 18;
   if (highest < kWithInputValues &&
       (!request.source().input_values().empty() || !request.source().graph().input_values().empty()))
     unknown.insert(unknown.begin(), "source.input_values");
+  if (highest < kWithInPlace && !request.source().graph().in_place().empty())
+    unknown.insert(unknown.begin(), "source.graph.in_place");
   if (highest == kFieldsOfEarlierServers && request.limits().fusions() != 0)
     unknown.emplace_back("limits.fusions");
   return unknown;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "server/graph/in_place.h"
 #include "server/skeletons/block_vector/block_vector.h"
 #include "server/skeletons/cooperative/cooperative.h"
 #include "server/skeletons/element/element.h"
@@ -43,6 +44,7 @@ SkeletonAnswer ChooseSkeleton(const Graph& graph, const NodeSet& nodes) {
     collection |= !node.mapped() && !node.dimensions.empty();
   }
   if (mapped && collection) return {.reason = "mapped lists and whole collections do not share a loop"};
+  if (std::string reason = WhyNotInPlace(graph, nodes); !reason.empty()) return {.reason = std::move(reason)};
   for (const Skeleton* skeleton : Skeletons())
     if (std::optional<SkeletonAnswer> answer = skeleton->Loop(graph, nodes)) return *std::move(answer);
   return {.reason = "no skeleton computes it"};
@@ -50,6 +52,8 @@ SkeletonAnswer ChooseSkeleton(const Graph& graph, const NodeSet& nodes) {
 
 std::vector<std::pair<NodeSet, SkeletonAnswer>> SplitIntoSweeps(const Graph& graph, const NodeSet& nodes) {
   std::vector<std::pair<NodeSet, SkeletonAnswer>> sweeps;
+  // Sweeps may change the order of nodes that do not depend on each other.
+  if (!WhyNotInPlace(graph, nodes).empty()) return {};
   std::map<int, int> sweep_of;
   for (int member : nodes.Members()) {  // ascending ids are a topological order
     const Node& node = graph.node(NodeId{member});

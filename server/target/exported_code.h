@@ -83,9 +83,12 @@ class ExportedCode {
   virtual std::string Argument(const std::string& name) const = 0;
   virtual std::string CopyIn(const ExportedArray& array) const = 0;
   virtual std::string Poison(const ExportedArray& array) const = 0;
+  // The array gets what the vector h_FROM has, of the same type and size: an input that it will overwrite.
+  virtual std::string Restore(const ExportedArray& array, const std::string& from) const = 0;
   virtual std::string CopyOut(const ExportedArray& array) const = 0;
   // Returns code that runs, judges and times it. `arguments`: those of fused_launch but for the last.
-  virtual std::string Runs(const ExportedNames& names, const std::string& arguments) const = 0;
+  // `in_place`: a run changes what the next one reads, so that all is restored before each.
+  virtual std::string Runs(const ExportedNames& names, const std::string& arguments, bool in_place) const = 0;
 };
 
 }  // namespace fusion

@@ -65,6 +65,10 @@ absl::StatusOr<double> CudaBackend::Run(const std::vector<PreparedLaunch>& launc
                              : driver_.MemsetD8Async(range.address, 0xFF, range.bytes, stream_),
         "poisoning"));
   }
+  for (const MemoryCopy& copy : options.restore)
+    if (copy.from.bytes > 0)
+      FUSION_RETURN_IF_ERROR(driver_.Check(
+          driver_.MemcpyDtoDAsync(copy.to, copy.from.address, copy.from.bytes, stream_), "restoring"));
   FUSION_RETURN_IF_ERROR(QueueGuards(options.guards));
   if (options.flush_cache) {
     // Written, not read: afterwards the cache is full of changed lines of something else, as it is in a

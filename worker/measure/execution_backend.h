@@ -29,6 +29,12 @@ struct MemoryRange {
   int64_t bytes = 0;
 };
 
+// The ranges of a copy have the same size and do not overlap.
+struct MemoryCopy {
+  DeviceAddress to = 0;
+  MemoryRange from;
+};
+
 struct MemoryInfo {
   int64_t free_bytes = 0;
   int64_t total_bytes = 0;
@@ -93,6 +99,7 @@ class RepeatedLaunches {
 
 struct RunOptions {
   absl::Span<const MemoryRange> poison;  // overwritten with NaN before the run, outside the timed region
+  absl::Span<const MemoryCopy> restore;  // made then, too: what runs overwrite of their inputs
   absl::Span<const MemoryRange> guards;  // overwritten with what guard zones hold
   bool flush_cache = false;              // afterwards, and before the run: nothing of the data is in cache
   int repeat = 1;                        // runs back to back, on a GPU as one CUDA graph; the mean counts

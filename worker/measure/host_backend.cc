@@ -201,6 +201,12 @@ absl::StatusOr<double> HostBackend::Run(const std::vector<PreparedLaunch>& launc
     ParallelRanges(range.bytes, kCopyGrain,
                    [=](int64_t begin, int64_t end) { std::memset(data + begin, 0xFF, end - begin); });
   }
+  for (const MemoryCopy& copy : options.restore) {
+    char* const to = static_cast<char*>(Pointer(copy.to));
+    const char* const from = static_cast<const char*>(Pointer(copy.from.address));
+    ParallelRanges(copy.from.bytes, kCopyGrain,
+                   [=](int64_t begin, int64_t end) { std::memcpy(to + begin, from + begin, end - begin); });
+  }
   FUSION_RETURN_IF_ERROR(WriteGuards(options.guards));
   if (options.flush_cache) {
     FUSION_RETURN_IF_ERROR(FlushCache());

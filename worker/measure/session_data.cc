@@ -86,6 +86,15 @@ absl::StatusOr<std::unique_ptr<SessionData>> SessionData::Create(ExecutionBacken
         return absl::InvalidArgumentError(
             absl::StrCat("buffer ", buffer.name(), " has no type or a negative size"));
   if (session.outputs_size() == 0) return absl::InvalidArgumentError("a session without outputs");
+  for (const v1::Buffer& output : session.outputs()) {
+    if (!output.has_memory_of()) continue;
+    const auto input = std::find_if(session.inputs().begin(), session.inputs().end(), [&](const auto& each) {
+      return each.id() == output.memory_of() && !each.by_value() && BufferBytes(each) == BufferBytes(output);
+    });
+    if (input == session.inputs().end())
+      return absl::InvalidArgumentError(
+          absl::StrCat("the output ", output.name(), " takes the memory of no input of its size"));
+  }
   std::unique_ptr<SessionData> data(new SessionData(backend, session, phases));
   FUSION_RETURN_IF_ERROR(data->Build(binaries, activity));
   return data;
@@ -425,6 +434,11 @@ absl::Status SessionData::ResolveLaunches(const v1::Program& program, const Bina
   return absl::OkStatus();
 }
 
+const SessionData::Place& SessionData::InputOf(const Place& output) const {
+  return *std::find_if(inputs_.begin(), inputs_.end(),
+                       [&](const Place& input) { return input.buffer.id() == output.buffer.memory_of(); });
+}
+
 absl::StatusOr<std::unique_ptr<PreparedProgram>> SessionData::Prepare(const v1::Program& program,
                                                                       const BinaryMap& binaries) {
   const InPhase loading(phases_, v1::TIMING_LOAD);
@@ -439,7 +453,13 @@ absl::StatusOr<std::unique_ptr<PreparedProgram>> SessionData::Prepare(const v1::
   for (const Place& input : inputs_) addresses[input.buffer.id()] = input.range.address;
   for (const Place& output : outputs_) {
     addresses[output.buffer.id()] = output.range.address;
-    prepared->poison.push_back(output.range);
+    if (!output.buffer.has_memory_of()) {
+      prepared->poison.push_back(output.range);
+      continue;
+    }
+    // The input stays as it is, for the next run: what programs read and overwrite is a copy of it.
+    addresses[output.buffer.memory_of()] = output.range.address;
+    prepared->restore.push_back({output.range.address, InputOf(output).range});
   }
   for (size_t i = 0; i < scratch_->buffers().size(); ++i) {
     const MemoryRange range = scratch_->buffers()[i].range;

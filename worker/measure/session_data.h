@@ -29,6 +29,7 @@ struct PreparedProgram {
   // Temporaries and the workspace: names and bytes, cut from the scratch.
   std::vector<std::pair<std::string, int64_t>> temporaries;
   std::vector<MemoryRange> poison;             // outputs, temporaries and workspace
+  std::vector<MemoryCopy> restore;             // of inputs into the outputs that take their memory
   std::unique_ptr<RepeatedLaunches> repeated;  // goes before the binaries
 };
 
@@ -124,6 +125,8 @@ class SessionData {
       : backend_(backend), session_(session), phases_(phases) {}
   absl::Status Build(const BinaryMap& binaries, ActivityPage* activity);
   absl::Status FillInput(Place* place);
+  // The input whose memory the output takes.
+  const Place& InputOf(const Place& output) const;
   DeviceAddress Excused(size_t output) const {
     return excused_ == nullptr || outputs_[output].is_exact ? 0 : excused_->buffers()[output].range.address;
   }

@@ -27,6 +27,7 @@ absl::StatusOr<double> SessionData::Run(PreparedProgram& program, bool flush_cac
                                         RunCalls calls) {
   RunOptions options;
   options.poison = program.poison;
+  options.restore = program.restore;
   options.flush_cache = flush_cache;
   options.repeat = repeat;
   options.lead = lead;
@@ -41,6 +42,7 @@ absl::StatusOr<double> SessionData::RunInspected(PreparedProgram& program, bool 
   const std::vector<Inspection> inspections = Inspections();
   RunOptions options;
   options.poison = program.poison;
+  options.restore = program.restore;
   options.guards = scratch_->guards();
   options.flush_cache = flush_cache;
   options.before_launch = std::move(calls.before_launch);

@@ -233,25 +233,30 @@ class CudaExported final : public ExportedCode {
   std::string Poison(const ExportedArray& array) const override {
     return absl::StrCat("    CHECK(cudaMemset(g_", array.name, ", 0xFF, ", array.bytes, "));\n");
   }
+  std::string Restore(const ExportedArray& array, const std::string& from) const override {
+    return absl::StrCat("    CHECK(cudaMemcpy(g_", array.name, ", h_", from, ".data(), ", array.bytes,
+                        ", cudaMemcpyHostToDevice));\n");
+  }
   std::string CopyOut(const ExportedArray& array) const override {
     return absl::StrCat("    CHECK(cudaMemcpy(h_", array.name, ".data(), g_", array.name, ", ", array.bytes,
                         ", cudaMemcpyDeviceToHost));\n");
   }
   // The code does the same twice: with calls of fused_launch, and with as many in one CUDA graph.
-  std::string Runs(const ExportedNames& names, const std::string& arguments) const override {
+  std::string Runs(const ExportedNames& names, const std::string& arguments, bool in_place) const override {
     return absl::StrCat(
-        names.In("  const int calls = 2 * runs;\n  cudaGraphExec_t graph_exec;\n  const int captured = "
-                 "fused_graph("),
-        arguments,
-        names.In(
+        "  const int calls = ", in_place ? "1" : "2 * runs",
+        names.In(";\n  cudaGraphExec_t graph_exec;\n  const int captured = fused_graph("), arguments,
+        names.In(absl::StrCat(
             ", calls, &graph_exec);\n  if (captured != FUSED_OK) {\n"
             "    std::fprintf(stderr, \"fused_graph: %s\\n\", fused_error_string(captured));\n    return "
             "1;\n  "
             "}\n"
             "  cudaEvent_t start, stop;\n  CHECK(cudaEventCreate(&start));\n  "
             "CHECK(cudaEventCreate(&stop));\n"
-            "  for (const bool as_graph : {false, true}) {\n    if (poison() != 0) return 1;\n"
-            "    float best = INFINITY;\n    for (int run = 0; run < runs; ++run) {\n"
+            "  for (const bool as_graph : {false, true}) {\n",
+            in_place ? "" : "    if (poison() != 0) return 1;\n",
+            "    float best = INFINITY;\n    for (int run = 0; run < runs; ++run) {\n",
+            in_place ? "      if (poison() != 0) return 1;\n" : "",
             "      CHECK(cudaEventRecord(start));\n"
             "      if (as_graph) CHECK(cudaGraphLaunch(graph_exec, (cudaStream_t)0));\n"
             "      for (int call = 0; call < calls && !as_graph; ++call)\n        if (launch() != FUSED_OK) "
@@ -262,7 +267,7 @@ class CudaExported final : public ExportedCode {
             "                as_graph ? \"calls in one CUDA graph\" : \"direct calls\", runs, best * 1e3 / "
             "calls);\n"
             "    if (judge(kinds[0], false) != 0) return 1;\n  }\n  CHECK(cudaGraphExecDestroy(graph_exec));"
-            "\n"));
+            "\n")));
   }
 };
 

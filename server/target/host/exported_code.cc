@@ -72,16 +72,20 @@ class HostExported final : public ExportedCode {
     return absl::StrCat("    std::fill(h_", array.name, ".begin(), h_", array.name, ".end(), (", array.type,
                         ")NAN);\n");
   }
+  std::string Restore(const ExportedArray& array, const std::string& from) const override {
+    return absl::StrCat("    h_", array.name, " = h_", from, ";\n");
+  }
   std::string CopyOut(const ExportedArray&) const override { return ""; }
-  std::string Runs(const ExportedNames& names, const std::string&) const override {
-    return names.In(
-        "  double best = INFINITY;\n  for (int run = 0; run < runs; ++run) {\n"
+  std::string Runs(const ExportedNames& names, const std::string&, bool in_place) const override {
+    return names.In(absl::StrCat(
+        "  double best = INFINITY;\n  for (int run = 0; run < runs; ++run) {\n",
+        in_place ? "    if (poison() != 0) return 1;\n" : "",
         "    const auto start = std::chrono::steady_clock::now();\n    if (launch() != FUSED_OK) return "
         "1;\n"
         "    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;\n"
         "    best = std::min(best, time.count());\n  }\n  judge(kinds[0], false);\n"
         "  std::printf(\"best of %d runs: %.3f us\\n\", runs, best * 1e6);"
-        "\n");
+        "\n"));
   }
 };
 

@@ -142,15 +142,18 @@ absl::Status RunOnHost(const Graph& graph, const SizeValues& sizes, const HostMo
   for (const FusionCode* code : codes) fusions.push_back({code, ""});
   const v1::Program program = BuildProgram(
       graph, sizes, fusions, {.name = "test", .multiprocessors = multiprocessors, .force_f64 = force_f64});
-  std::map<int, std::unique_ptr<Guarded>> buffers;
+  std::map<int, std::shared_ptr<Guarded>> buffers;
   auto is_double = [&](int id) { return force_f64 || graph.values()[id].type.data_type == v1::F64; };
   for (const Value& value : graph.values()) {
     if (value.literal) continue;
     const int id = value.id.value;
     const int64_t entries = StorageEntries(value, sizes);
     const int entry_bytes = is_double(id) ? 8 : 4;
-    buffers[id] = std::make_unique<Guarded>(entries * entry_bytes,
-                                            entries_off ? entries_off(value.id) * entry_bytes : 0);
+    // The reference has memory of its own for all that it computes.
+    const bool in_place = value.memory_of && !force_f64;
+    buffers[id] = in_place ? buffers.at(value.memory_of->value)
+                           : std::make_shared<Guarded>(entries * entry_bytes,
+                                                       entries_off ? entries_off(value.id) * entry_bytes : 0);
     if (std::find(given.begin(), given.end(), value.id) == given.end()) continue;
     const std::vector<double>& entered = values->at(id);
     for (int64_t i = 0; i < entries; ++i) {

@@ -35,6 +35,31 @@ TEST_P(TimeTaskTest, AGoodProgramIsMeasuredAndPairedWithTheUnfused) {
   EXPECT_NE(result->conditions().driver_version(), "");
 }
 
+// The memory of x is that of z: it holds x when a run begins, in every run.
+TEST_P(TimeTaskTest, AnOutputInTheMemoryOfAnInputBeginsAsThatInput) {
+  task_.mutable_session()->mutable_outputs(0)->set_memory_of(0);
+  AddProgram("in_place", kAdd);
+  AddProgram("adds_to_it", "z[i] += y[i];");
+  AddProgram("too_early", "z[i] = 0; z[i] = x[i] + y[i];");
+  absl::StatusOr<v1::TimeResult> result = Execute();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->failure(), "");
+  ExpectGood(result->unfused());
+  ASSERT_EQ(result->programs_size(), 3);
+  ExpectGood(result->programs(0));
+  ExpectGood(result->programs(1));
+  EXPECT_EQ(result->programs(2).outcome(), v1::WRONG_RESULT);
+}
+
+TEST_P(TimeTaskTest, TheMemoryOfAnOutputIsThatOfAnInputThatThereIs) {
+  task_.mutable_session()->mutable_outputs(0)->set_memory_of(77);
+  AddProgram("in_place", kAdd);
+  const absl::StatusOr<v1::TimeResult> result = Execute();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_NE(result->failure().find("takes the memory of no input of its size"), std::string::npos)
+      << result->failure();
+}
+
 TEST_P(TimeTaskTest, EachProgramNamesTheBinariesThatRan) {
   AddProgram("good", kAdd);
   AddProgram("wrong", "z[i] = x[i];");

@@ -40,6 +40,13 @@ TEST(SubmissionFields, ServersBeforeValuesOfInputsDoNotKnowThemInTheSource) {
   EXPECT_THAT(UnknownSubmissionFields(request, "14"), ElementsAre("source.input_values"));
 }
 
+TEST(SubmissionFields, ServersBeforeResultsInTheMemoryOfInputsDoNotKnowThem) {
+  v1::SubmitRequest request;
+  (*request.mutable_source()->mutable_graph()->mutable_in_place())["y"] = "x";
+  EXPECT_THAT(UnknownSubmissionFields(request, "16"), ElementsAre("source.graph.in_place"));
+  EXPECT_THAT(UnknownSubmissionFields(request, KnownSubmissionFields()), IsEmpty());
+}
+
 TEST(ExplanationFields, OfAnEarlierServerAndOfOneLikeThis) {
   v1::ExplainRequest request;
   request.set_candidates(5);
