@@ -51,22 +51,36 @@ std::string CommandError(CLI::App* app) {
   return NoCommand(command, unknown[0]);
 }
 
-// Says what is wrong with the arguments, in the one form that all such errors have.
-std::string UsageError(CLI::App* app, const CLI::ParseError& error) {
-  if (std::string wrong = CommandError(app); !wrong.empty()) return wrong;
-  CLI::App* command = Innermost(app);
+// Says which option there is not; "" when the command, or one below it that was not named, has all that were
+// given.
+std::string OptionError(CLI::App* command) {
+  const std::vector<CLI::App*> below = CommandsBelow(command);
   const std::vector<std::string> unknown = command->remaining();
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr || unknown.empty())
-    return absl::StrCat(error.what(), SeeHelp(command));
-  if (!absl::StartsWith(unknown[0], "-"))
-    return absl::StrCat("there is an argument too many: ", Shown(unknown[0]), SeeHelp(command));
-  const std::string option = unknown[0].substr(0, unknown[0].find('='));
+  const auto found = std::find_if(unknown.begin(), unknown.end(), [&](const std::string& argument) {
+    return argument.size() > 1 && argument[0] == '-' &&
+           std::none_of(below.begin(), below.end(), [&](const CLI::App* each) {
+             return each->get_option_no_throw(argument.substr(0, argument.find('='))) != nullptr;
+           });
+  });
+  if (found == unknown.end()) return "";
+  const std::string option = found->substr(0, found->find('='));
   std::vector<std::string> names;
   for (const CLI::Option* known : command->get_options())
     for (const std::string& name : known->get_lnames()) names.push_back("--" + name);
   const std::vector<absl::string_view> candidates(names.begin(), names.end());
   return absl::StrCat("there is no option ", Shown(option), DidYouMean(SimilarName(option, candidates)),
                       SeeHelp(command));
+}
+
+// Says what is wrong with the arguments, in the one form that all such errors have.
+std::string UsageError(CLI::App* app, const CLI::ParseError& error) {
+  CLI::App* command = Innermost(app);
+  if (std::string wrong = OptionError(command); !wrong.empty()) return wrong;
+  if (std::string wrong = CommandError(app); !wrong.empty()) return wrong;
+  const std::vector<std::string> unknown = command->remaining();
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr || unknown.empty())
+    return absl::StrCat(error.what(), SeeHelp(command));
+  return absl::StrCat("there is an argument too many: ", Shown(unknown[0]), SeeHelp(command));
 }
 
 // `help tune set` says what `tune set --help` does.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+
 namespace fusion {
 namespace {
 
@@ -37,6 +39,12 @@ std::string Table::Print(int maximum_width) const {
     for (const auto& row : rows_) width = std::max(width, Width(row[c]));
     widths.push_back(width);
   }
+  constexpr int kLeastCell = 10;
+  int width = 0;
+  for (int each : widths) width += each + 2;
+  const bool cut = columns_.empty() || (columns_.back().align == Align::kLeft &&
+                                        width - widths.back() - 2 + kLeastCell <= maximum_width);
+  if (maximum_width > 3 && width - 2 > maximum_width && !cut) return PrintRecords(maximum_width);
   std::string result;
   auto print_line = [&](auto&& cell) {
     std::string line;
@@ -52,6 +60,24 @@ std::string Table::Print(int maximum_width) const {
   };
   print_line([&](size_t c) -> const std::string& { return columns_[c].header; });
   for (const auto& row : rows_) print_line([&](size_t c) -> const std::string& { return row[c]; });
+  return result;
+}
+
+std::string Table::PrintRecords(int maximum_width) const {
+  std::string result;
+  for (const std::vector<std::string>& row : rows_) {
+    std::string line;
+    for (size_t c = 0; c < columns_.size(); ++c) {
+      const std::string cell = c == 0 ? row[0] : absl::StrCat(columns_[c].header, " ", row[c]);
+      if (row[c].find_first_not_of(' ') == std::string::npos) continue;
+      if (!line.empty() && Width(line) + 2 + Width(cell) > maximum_width) {
+        absl::StrAppend(&result, line, "\n");
+        line = " ";
+      }
+      absl::StrAppend(&line, line.empty() ? "" : line == " " ? " " : "  ", cell);
+    }
+    absl::StrAppend(&result, line, "\n");
+  }
   return result;
 }
 

@@ -34,12 +34,26 @@ TEST(TableTest, CountsCodePointsNotBytes) {
             "ab        2\n");
 }
 
-TEST(TableTest, CutsLinesAtTheWidth) {
+TEST(TableTest, CutsTheLastColumnAtTheWidth) {
+  Table table;
+  table.AddColumn("count", Table::Align::kRight);
+  table.AddColumn("name", Table::Align::kLeft);
+  table.AddRow({"1", "a name that is long"});
+  EXPECT_EQ(table.Print(17),
+            "count  name\n"
+            "    1  a name ...\n");
+}
+
+TEST(TableTest, KeepsAllColumnsWhereThereIsNoRoomForThem) {
   Table table = TwoColumns();
-  table.AddRow({"a name that is long", "1"});
-  EXPECT_EQ(table.Print(12),
-            "name     ...\n"
-            "a name th...\n");
+  table.AddColumn("kind", Table::Align::kLeft);
+  table.AddRow({"a name that is long", "1", "of a kind"});
+  table.AddRow({"b", "", "c"});
+  EXPECT_EQ(table.Print(20),
+            "a name that is long\n"
+            "  count 1\n"
+            "  kind of a kind\n"
+            "b  kind c\n");
 }
 
 }  // namespace
