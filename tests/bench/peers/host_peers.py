@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Compares exported host code with torch on this machine's processors, for every example at its own sizes and for graphs of neural networks.
+"""Compares exported host code with torch on this machine's processors, for every example that torch_sequences.py has too, at its own sizes, and for
+graphs of neural networks.
 
     tests/bench/peers/host_peers.py --bin build/release/bin --output host-peers.json     # needs python3-torch and g++
     tests/bench/peers/host_peers.py --bin build/release/bin --output host-peers.json --only softmax,swiglu
@@ -135,7 +136,8 @@ def main():
     arguments = parser.parse_args()
     if any(os.environ.get(name) != value for name, value in MALLOC.items()):
         os.execve(sys.executable, [sys.executable, *sys.argv], dict(os.environ, **MALLOC))
-    names = [*NETWORKS, *sorted(path.stem for path in EXAMPLES.glob("*.fuse"))]
+    import sequences  # noqa: E402
+    names = [*NETWORKS, *sorted(path.stem for path in EXAMPLES.glob("*.fuse") if path.stem in sequences.BY_NAME)]
     output = pathlib.Path(arguments.output)
     done = json.loads(output.read_text()) if output.exists() else {}
     for name in names:
