@@ -1,6 +1,7 @@
 #include <string>
 
 #include "base/rpc/status_conversion.h"
+#include "base/simulated_device.h"
 #include "client/cli/render.h"
 
 namespace fusion {
@@ -84,23 +85,24 @@ Json FusionsJson(const v1::Candidate& candidate) {
 // A measured value is null for a candidate that has no such measurement.
 Json MeasuredCandidateJson(const v1::Candidate& candidate) {
   const bool ok = candidate.outcome() == v1::OK;
-  Json json = {{"rank", candidate.rank()},
-               {"outcome", v1::Outcome_Name(candidate.outcome())},
-               {"fusions", FusionsJson(candidate)},
-               {"predicted_rank", candidate.predicted_rank()},
-               {"predicted_seconds", candidate.predicted_seconds()},
-               {"measured_seconds", ok ? StatisticsJson(candidate.measured()) : Json()},
-               {"speedup", ok ? Json(candidate.speedup()) : Json()},
-               {"tie", candidate.tie()},
-               {"max_relative_error", ok ? Json(candidate.max_relative_error()) : Json()},
-               {"kernels", KernelsJson(candidate)},
-               {"warm_seconds", ok && candidate.has_warm() ? StatisticsJson(candidate.warm()) : Json()},
-               {"cold_seconds", ok && candidate.has_cold() ? StatisticsJson(candidate.cold()) : Json()},
-               {"tolerance", candidate.tolerance()},
-               {"below_floor", candidate.below_floor()},
-               {"key", candidate.key()},
-               {"description", candidate.description()},
-               {"steady", ok ? Json(candidate.steady()) : Json()}};
+  Json json = {
+      {"rank", candidate.rank()},
+      {"outcome", v1::Outcome_Name(candidate.outcome())},
+      {"fusions", FusionsJson(candidate)},
+      {"predicted_rank", candidate.predicted_rank()},
+      {"predicted_seconds", candidate.predicted_seconds()},
+      {"measured_seconds", ok && candidate.has_measured() ? StatisticsJson(candidate.measured()) : Json()},
+      {"speedup", ok && candidate.has_measured() ? Json(candidate.speedup()) : Json()},
+      {"tie", candidate.tie()},
+      {"max_relative_error", ok ? Json(candidate.max_relative_error()) : Json()},
+      {"kernels", KernelsJson(candidate)},
+      {"warm_seconds", ok && candidate.has_warm() ? StatisticsJson(candidate.warm()) : Json()},
+      {"cold_seconds", ok && candidate.has_cold() ? StatisticsJson(candidate.cold()) : Json()},
+      {"tolerance", candidate.tolerance()},
+      {"below_floor", candidate.below_floor()},
+      {"key", candidate.key()},
+      {"description", candidate.description()},
+      {"steady", ok ? Json(candidate.steady()) : Json()}};
   if (!candidate.message().empty()) json["message"] = candidate.message();
   return json;
 }
@@ -115,6 +117,9 @@ Json StatusJson(const absl::Status& status) {
 }
 
 void AddResult(const v1::JobResult& result, Json* json) {
+  // Absent where both are false: then all times are measured, on a device that is there.
+  if (result.predicted()) (*json)["predicted"] = true;
+  if (result.device().driver_version() == kSimulatedDriver) (*json)["simulated"] = true;
   (*json)["device"] = DeviceJson(result.device());
   (*json)["device"]["copy_spread"] = result.device().copy_spread();
   (*json)["graph"] = GraphJson(result.graph());
@@ -160,7 +165,12 @@ Json JobHeader(const v1::Job& job) {
                  {"create_time", TimeText(job.create_time())},
                  {"update_time", TimeText(job.update_time())},
                  {"graph", GraphJson(job.graph())}};
+  if (!job.stage().empty()) header["stage"] = job.stage();
   if (!job.waits_for().empty()) header["waits_for"] = job.waits_for();
+  if (job.best().seconds() > 0)
+    header["best"] = {{"seconds", job.best().seconds()},
+                      {"speedup", job.best().predicted() ? Json() : Json(job.best().speedup())},
+                      {"predicted", job.best().predicted()}};
   return header;
 }
 

@@ -11,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "base/simulated_device.h"
 #include "client/cli/number_format.h"
 #include "client/cli/render.h"
 #include "client/cli/table.h"
@@ -19,8 +20,6 @@ namespace fusion {
 namespace {
 
 constexpr int kRowsUnlessAll = 10;
-// Simulated GPUs say this instead of a version.
-constexpr char kSimulatedDriver[] = "simulated";
 constexpr char kBold[] = "\033[1m";
 constexpr char kDim[] = "\033[2m";
 constexpr char kPlain[] = "\033[0m";
@@ -97,6 +96,16 @@ std::string FailuresText(const v1::JobResult& result) {
   return text;
 }
 
+// Not cut to the width: what tells two implementations apart may be at the end.
+std::string ImplementationsText(const std::vector<const v1::Candidate*>& ranked, size_t shown) {
+  std::string text;
+  for (size_t i = 0; i < shown; ++i)
+    if (!ranked[i]->description().empty())
+      absl::StrAppend(&text, i == 0 ? "\nimplementations (--make takes a kernel's)\n" : "",
+                      absl::StrFormat("%3d  ", ranked[i]->rank()), ranked[i]->description(), "\n");
+  return text;
+}
+
 std::string RankedTable(const std::vector<const v1::Candidate*>& ranked, const v1::JobResult& result,
                         const TimeUnit& unit, const TextStyle& style) {
   Table table;
@@ -122,13 +131,39 @@ std::string RankedTable(const std::vector<const v1::Candidate*>& ranked, const v
                   FusionsText(candidate)});
   }
   std::string text = Emphasize(table.Print(style.width), 1, style.color);
-  // Not cut to the width: what tells two implementations apart may be at the end.
-  for (size_t i = 0; i < shown; ++i)
-    if (!ranked[i]->description().empty())
-      absl::StrAppend(&text, i == 0 ? "\nimplementations (--make takes a kernel's)\n" : "",
-                      absl::StrFormat("%3d  ", ranked[i]->rank()), ranked[i]->description(), "\n");
+  text += ImplementationsText(ranked, shown);
   if (shown < ranked.size())
     absl::StrAppend(&text, "and ", ranked.size() - shown, " more; --all shows every one\n");
+  return text;
+}
+
+// The table of a job that measured nothing has no times but predicted ones.
+std::string PredictedTable(const std::vector<const v1::Candidate*>& ranked, const v1::JobResult& result,
+                           const TextStyle& style) {
+  std::vector<double> seconds;
+  for (const v1::Candidate* candidate : ranked) seconds.push_back(candidate->predicted_seconds());
+  const TimeUnit unit = ChooseTimeUnit(seconds);
+  Table table;
+  table.AddColumn("rank", Table::Align::kRight);
+  table.AddColumn(absl::StrCat("predicted (", unit.name, ")"), Table::Align::kRight);
+  table.AddColumn("of floor", Table::Align::kRight);
+  table.AddColumn("kernels", Table::Align::kRight);
+  table.AddColumn("fusions", Table::Align::kLeft);
+  double error = 0, tolerance = 0;
+  for (const v1::Candidate* candidate : ranked) {
+    table.AddRow({absl::StrCat(candidate->rank()), FormatInUnit(candidate->predicted_seconds(), unit),
+                  FormatShare(candidate->predicted_seconds() > 0
+                                  ? result.floor_seconds() / candidate->predicted_seconds()
+                                  : 0),
+                  absl::StrCat(candidate->kernels_size()), FusionsText(*candidate)});
+    error = std::max(error, candidate->max_relative_error());
+    tolerance = std::max(tolerance, candidate->tolerance());
+  }
+  std::string text = Emphasize(table.Print(style.width), 1, style.color);
+  text += ImplementationsText(ranked, ranked.size());
+  if (tolerance > 0)
+    absl::StrAppend(&text, "\ncomputed on a host at small sizes: largest relative error ", FormatError(error),
+                    ", allowed ", FormatError(tolerance), "\n");
   return text;
 }
 
@@ -215,6 +250,7 @@ std::string ResultText(const v1::JobResult& result, const TextStyle& style) {
   if (result.unfused().samples() > 0)
     absl::StrAppend(&text, "; unfused ", IntervalText(result.unfused(), unit), " ", unit.name);
   if (result.cache() == v1::WARM) absl::StrAppend(&text, "; warm times");
+  if (result.predicted()) absl::StrAppend(&text, "\nPREDICTED: nothing was measured");
   absl::StrAppend(&text, "\n", SearchText(result.search()));
   if (result.routines().measured() > 0)
     absl::StrAppend(&text, "first measured ", Counted(result.routines().measured(), "routine"),
@@ -222,7 +258,10 @@ std::string ResultText(const v1::JobResult& result, const TextStyle& style) {
                     ", for this and later predictions\n");
   absl::StrAppend(&text, "\n");
   if (ranked.empty()) {
-    absl::StrAppend(&text, "no candidate could be measured\n");
+    absl::StrAppend(&text,
+                    result.predicted() ? "no candidate is right\n" : "no candidate could be measured\n");
+  } else if (result.predicted()) {
+    absl::StrAppend(&text, PredictedTable(ranked, result, style));
   } else {
     absl::StrAppend(&text, RankedTable(ranked, result, unit, style), "\n",
                     FootnotesText(ranked, result, style));
@@ -236,6 +275,7 @@ std::string JobText(const v1::Job& job, const TextStyle& style) {
                                   "  ", TimeText(job.create_time()), "\n");
   if (job.has_error())
     absl::StrAppend(&text, CodeText(job.error().code()), ": ", job.error().message(), "\n");
+  if (!job.stage().empty()) absl::StrAppend(&text, "stage: ", job.stage(), "\n");
   if (!job.waits_for().empty()) absl::StrAppend(&text, "waits: ", job.waits_for(), "\n");
   if (job.has_result()) absl::StrAppend(&text, "\n", ResultText(job.result(), style));
   return text;
@@ -251,18 +291,31 @@ std::string TookText(const v1::Job& job) {
   return took < 0 ? "" : FormatSeconds(static_cast<double>(took) * 1e-6);
 }
 
+// "0.381 ms, 2.60x"; "" where there is no rank 1.
+std::string BestText(const v1::BestCandidate& best) {
+  if (best.seconds() <= 0) return "";
+  return absl::StrCat(FormatSeconds(best.seconds()),
+                      best.predicted() ? " predicted" : absl::StrCat(", ", FormatSpeedup(best.speedup())));
+}
+
 std::string JobListText(const v1::ListJobsResponse& response, const TextStyle& style) {
   if (response.jobs().empty()) return "no jobs\n";
   Table table;
   // Where nobody has to say who he is, jobs have no owner.
   const bool owned = std::any_of(response.jobs().begin(), response.jobs().end(),
                                  [](const v1::Job& job) { return !job.user().empty(); });
-  for (const char* header : {"job", "state", "target", "created", "took", "owner", "graph"})
-    if (owned || std::string(header) != "owner") table.AddColumn(header, Table::Align::kLeft);
+  const bool ranked = std::any_of(response.jobs().begin(), response.jobs().end(),
+                                  [](const v1::Job& job) { return job.best().seconds() > 0; });
+  for (const char* header : {"job", "state", "target", "created", "took"})
+    table.AddColumn(header, Table::Align::kLeft);
+  if (ranked) table.AddColumn("rank 1", Table::Align::kLeft);
+  if (owned) table.AddColumn("owner", Table::Align::kLeft);
+  table.AddColumn("graph", Table::Align::kLeft);
   std::string waiting;  // below the table, where reasons are not cut to the width
   for (const v1::Job& job : response.jobs()) {
     std::vector<std::string> cells = {job.name(), v1::JobState_Name(job.state()), TargetName(job.target()),
                                       TimeText(job.create_time()), TookText(job)};
+    if (ranked) cells.push_back(BestText(job.best()));
     if (owned) cells.push_back(job.user());
     cells.push_back(job.graph().name());
     table.AddRow(std::move(cells));

@@ -33,6 +33,8 @@ struct SubmitOptions {
   std::string code_name;
   bool detach = false;
   bool measure_all = false;
+  bool no_measure = false;
+  bool quick = false;
   WatchOptions watch;
 };
 
@@ -66,7 +68,6 @@ ExitCode Submit(const Invocation& invocation, const SubmitOptions& options) {
 
   EmbeddedOptions embedded;
   embedded.dump_directory = options.dump_directory;
-  if (options.detach) embedded.when_locked = EmbeddedOptions::WhenLocked::kFail;
   absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation, embedded);
   if (!client.ok()) return invocation.Report(client.status());
 
@@ -81,6 +82,8 @@ ExitCode Submit(const Invocation& invocation, const SubmitOptions& options) {
   request.set_deterministic(options.ranking.deterministic);
   *request.mutable_hints() = options.ranking.hints;
   request.set_measure_all(options.measure_all);
+  request.set_no_measure(options.no_measure);
+  request.set_quick(options.quick);
   request.set_time_limit_seconds(options.time_limit_seconds);
   request.set_priority(options.priority);
   v1::JobLimits* limits = request.mutable_limits();
@@ -94,7 +97,8 @@ ExitCode Submit(const Invocation& invocation, const SubmitOptions& options) {
   if (!job.ok()) return ReportWithSource(invocation, job.status(), *file);
   if (!options.detach) {
     // Not earlier: a graph that is refused should be refused at once.
-    (*client)->StartEmbeddedWorker(options.target);
+    // What is not measured is computed on this machine all the same.
+    (*client)->StartEmbeddedWorker(options.no_measure ? v1::TARGET_AUTO : options.target);
     WatchOptions watch = options.watch;
     watch.worker_starts = true;
     return WatchToEnd(invocation, client->get(), job->name(), watch);
@@ -155,8 +159,18 @@ void AddSubmitCommand(CLI::App* app, Invocation* invocation) {
       ->add_option("--time-limit", options->time_limit_seconds,
                    "Seconds after which the job is given up (exit 124)")
       ->check(GreaterThanZero());
-  command->add_flag("--measure-all", options->measure_all,
-                    "Also build and time candidates that, as predicted, cannot be the fastest");
+  CLI::Option* const measure_all =
+      command->add_flag("--measure-all", options->measure_all,
+                        "Also build and time candidates that, as predicted, cannot be the fastest");
+  CLI::Option* const quick = command->add_flag(
+      "--quick", options->quick,
+      "A first answer: at most 3 candidates, each timed a few times and verified on two kinds of data");
+  command
+      ->add_flag("--no-measure", options->no_measure,
+                 "Measure nothing, for a device that need not be there: at most 5 candidates in predicted "
+                 "order, compiled, and computed on the host at small sizes")
+      ->excludes(measure_all)
+      ->excludes(quick);
   command->add_option("--output", options->watch.output, "Folder for the code of rank 1")->check(NotEmpty());
   command
       ->add_option("--name", options->code_name,

@@ -127,6 +127,7 @@ ExitCode WatchToEnd(const Invocation& invocation, Client* client, const std::str
                     const WatchOptions& options) {
   ProgressPrinter progress(std::cerr, isatty(STDERR_FILENO), ErrorWidth());
   InterruptHandler interrupt(client, [&] {
+    progress.Clear();
     spdlog::set_level(spdlog::level::err);  // that tasks of the embedded worker stop is no news
     std::cerr << InterruptedText(invocation, *client, job) << std::flush;
   });

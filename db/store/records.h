@@ -33,6 +33,7 @@ struct JobRecord {
   std::string request;        // v1::SubmitRequest
   std::string error;          // google.rpc.Status, empty unless FAILED or CANCELLED with a reason
   std::string result;         // v1::JobResult, empty until SUCCEEDED
+  std::string best;           // v1::BestCandidate, likewise; empty where none ran
   std::string traceparent;    // W3C, of the request that makes the job; read back by Store::JobTrace alone
   Timestamp created{};
   Timestamp updated{};
@@ -51,6 +52,7 @@ struct JobUpdate {
   std::optional<std::string> graph_summary;
   std::optional<std::string> error;
   std::optional<std::string> result;
+  std::optional<std::string> best;
   // The event is added to those of the job in the same transaction (the last event of a job goes with its
   // last state).
   std::optional<std::string> event;  // v1::JobEvent

@@ -14,10 +14,10 @@ namespace {
 // The blobs come last: lists that do not want them stop before.
 constexpr char kJobColumns[] =
     "id, request_id, state, target, graph_name, graph_hash, created_micros, updated_micros, graph_summary, "
-    "number, user, priority, queue_limit_micros, request, error, result";
+    "number, user, priority, queue_limit_micros, best, request, error, result";
 constexpr char kListColumns[] =
     "id, request_id, state, target, graph_name, graph_hash, created_micros, updated_micros, graph_summary, "
-    "number, user, priority, queue_limit_micros";
+    "number, user, priority, queue_limit_micros, best";
 
 JobState ParseJobState(const std::string& name) {
   for (JobState state : {JobState::kQueued, JobState::kRunning, JobState::kSucceeded, JobState::kFailed}) {
@@ -46,14 +46,15 @@ JobRecord ReadListedJob(const Statement& row) {
   job.created = row.Time(6);
   job.updated = row.Time(7);
   job.graph_summary = row.Text(8);
+  job.best = row.Text(13);
   return job;
 }
 
 JobRecord ReadJob(const Statement& row) {
   JobRecord job = ReadListedJob(row);
-  job.request = row.Text(13);
-  job.error = row.Text(14);
-  job.result = row.Text(15);
+  job.request = row.Text(14);
+  job.error = row.Text(15);
+  job.result = row.Text(16);
   return job;
 }
 
@@ -221,15 +222,16 @@ absl::StatusOr<JobRecord> SqliteStore::UpdateJob(const std::string& id, const Jo
     if (update.graph_summary.has_value()) job.graph_summary = *update.graph_summary;
     if (update.error.has_value()) job.error = *update.error;
     if (update.result.has_value()) job.result = *update.result;
+    if (update.best.has_value()) job.best = *update.best;
     job.updated = now;
     absl::Status updated =
         database
             .Query(
                 "UPDATE jobs SET state = ?2, graph_name = ?3, graph_hash = ?4, graph_summary = ?5, error = "
                 "?6, "
-                "result = ?7, updated_micros = ?8 WHERE id = ?1",
+                "result = ?7, updated_micros = ?8, best = ?9 WHERE id = ?1",
                 id, std::string_view(JobStateName(job.state)), job.graph_name, job.graph_hash,
-                Bytes{job.graph_summary}, Bytes{job.error}, Bytes{job.result}, now)
+                Bytes{job.graph_summary}, Bytes{job.error}, Bytes{job.result}, now, Bytes{job.best})
             .Run();
     if (!updated.ok()) return updated;
     if (IsTerminal(job.state))  // it counts on no builds any more

@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
+#include "server/codegen/kernel_versions.h"
 #include "server/codegen/program.h"
 #include "server/codegen/source.h"
 #include "server/skeletons/skeletons.h"
@@ -55,6 +56,9 @@ std::string NumberIdentifiers(absl::string_view source) {
   return text;
 }
 
+// A compiler has done so many in seconds.
+constexpr size_t kTogetherInABuild = 32;
+
 // Returns how the kernels are launched, which their source does not say.
 std::string LaunchText(const FusionCode& code) {
   std::string text;
@@ -88,22 +92,71 @@ std::string NamelessBuildKey(const v1::BuildTask& task, const std::string& compi
   return BuildKey(nameless, compiler_version);
 }
 
-absl::StatusOr<const CodeUnit*> CodeLibrary::Add(const FusionImplementation& implementation, bool force_f64) {
-  const Target& target = TargetOf(device_.target());
-  FUSION_ASSIGN_OR_RETURN(
-      auto code, LowerFusion(graph_, implementation, {.force_f64 = force_f64, .simt = target.simt()}));
+CodeLibrary::CodeLibrary(const Graph& graph, const SizeValues& sizes, const v1::DeviceDescription& device,
+                         std::optional<bool> simt)
+    : graph_(graph), sizes_(sizes), device_(device), simt_(simt.value_or(TargetOf(device.target()).simt())) {}
+
+absl::StatusOr<FusionCode> CodeLibrary::Lower(const FusionImplementation& implementation,
+                                              bool force_f64) const {
+  return LowerFusion(graph_, implementation, {.force_f64 = force_f64, .simt = simt_});
+}
+
+v1::BuildTask CodeLibrary::BuildOf(std::string source) const {
+  v1::BuildTask build;
+  build.set_target(device_.target());
+  build.set_arch(device_.arch());
+  build.set_source(std::move(source));
+  build.set_deadline_seconds(120);
+  build.set_key(BuildKey(build, device_.toolkit_version()));
+  return build;
+}
+
+const CodeUnit* CodeLibrary::Keep(FusionCode code, std::string source, v1::BuildTask build) {
   auto unit = std::make_unique<CodeUnit>();
   unit->code = std::move(code);
-  unit->source = PrintSource(unit->code, target, true, &sizes_);
-  unit->build.set_target(device_.target());
-  unit->build.set_arch(device_.arch());
-  unit->build.set_source(unit->source);
-  unit->build.set_deadline_seconds(120);
-  unit->build.set_key(BuildKey(unit->build, device_.toolkit_version()));
+  unit->source = std::move(source);
+  unit->build = std::move(build);
   unit->key = "sha256:" + Sha256Hex(absl::StrCat(unit->build.key(), "\n", LaunchText(unit->code)));
   auto [it, inserted] = by_key_.emplace(unit->key, unit.get());
   if (inserted) units_.push_back(std::move(unit));
   return it->second;
+}
+
+absl::StatusOr<const CodeUnit*> CodeLibrary::Add(const FusionImplementation& implementation, bool force_f64) {
+  FUSION_ASSIGN_OR_RETURN(FusionCode code, Lower(implementation, force_f64));
+  std::string source = PrintSource(code, TargetOf(device_.target()), true, &sizes_);
+  v1::BuildTask build = BuildOf(source);
+  return Keep(std::move(code), std::move(source), std::move(build));
+}
+
+absl::StatusOr<std::vector<const CodeUnit*>> CodeLibrary::AddTogether(
+    const std::vector<FusionImplementation>& implementations, bool force_f64) {
+  const Target& target = TargetOf(device_.target());
+  std::vector<FusionCode> codes;
+  for (const FusionImplementation& implementation : implementations) {
+    FUSION_ASSIGN_OR_RETURN(FusionCode code, Lower(implementation, force_f64));
+    codes.push_back(std::move(code));
+  }
+  NumberEqualNames(&codes);
+  std::vector<const CodeUnit*> units;
+  for (size_t first = 0; first < codes.size(); first += kTogetherInABuild) {
+    const size_t end = std::min(codes.size(), first + kTogetherInABuild);
+    FusionCode all;
+    for (size_t i = first; i < end; ++i) {
+      all.launches.insert(all.launches.end(), codes[i].launches.begin(), codes[i].launches.end());
+      all.functions.insert(all.functions.end(), codes[i].functions.begin(), codes[i].functions.end());
+    }
+    // Sorted as those of one fusion are, each once.
+    std::sort(all.functions.begin(), all.functions.end(),
+              [](const ElementaryFunction* a, const ElementaryFunction* b) { return a->name < b->name; });
+    all.functions.erase(std::unique(all.functions.begin(), all.functions.end()), all.functions.end());
+    const v1::BuildTask build = BuildOf(PrintSource(all, target, true, &sizes_));
+    for (size_t i = first; i < end; ++i) {
+      std::string source = PrintSource(codes[i], target, true, &sizes_);
+      units.push_back(Keep(std::move(codes[i]), std::move(source), build));
+    }
+  }
+  return units;
 }
 
 v1::Program CodeLibrary::ProgramOf(const std::vector<const CodeUnit*>& units, const std::string& name,

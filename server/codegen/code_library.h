@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,14 +37,19 @@ std::string NamelessBuildKey(const v1::BuildTask& task, const std::string& compi
 // Not thread safe. Units live as long as the library.
 class CodeLibrary {
  public:
-  // Units have the kernels that are launched at `sizes`, and no others.
-  CodeLibrary(const Graph& graph, const SizeValues& sizes, const v1::DeviceDescription& device)
-      : graph_(graph), sizes_(sizes), device_(device) {}
+  // Units have the kernels that are launched at `sizes`, and no others. They are lowered as for the device's
+  // target; `simt`: otherwise, to try on a host what is meant for a GPU.
+  CodeLibrary(const Graph& graph, const SizeValues& sizes, const v1::DeviceDescription& device,
+              std::optional<bool> simt = std::nullopt);
 
   // Returns the unit of an implementation; equal code that is launched equally gives the same unit. Units
   // that only their launches set apart (grids of one tile a block and persistent ones) have the same build.
   // force_f64: for the reference.
   absl::StatusOr<const CodeUnit*> Add(const FusionImplementation& implementation, bool force_f64);
+  // Does the same for several at once, which share one build for so many of them: where a compiler takes long
+  // to begin, and what is built is of use to no other graph.
+  absl::StatusOr<std::vector<const CodeUnit*>> AddTogether(
+      const std::vector<FusionImplementation>& implementations, bool force_f64);
   // Returns the program that runs these units in this order. Its launches name the keys of their builds where
   // they will name binaries.
   v1::Program ProgramOf(const std::vector<const CodeUnit*>& units, const std::string& name,
@@ -52,9 +58,14 @@ class CodeLibrary {
   const std::vector<std::unique_ptr<CodeUnit>>& units() const { return units_; }
 
  private:
+  absl::StatusOr<FusionCode> Lower(const FusionImplementation& implementation, bool force_f64) const;
+  v1::BuildTask BuildOf(std::string source) const;
+  const CodeUnit* Keep(FusionCode code, std::string source, v1::BuildTask build);
+
   const Graph& graph_;
   const SizeValues sizes_;
   const v1::DeviceDescription device_;
+  const bool simt_;
   std::vector<std::unique_ptr<CodeUnit>> units_;
   std::map<std::string, const CodeUnit*> by_key_;
 };

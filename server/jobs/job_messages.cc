@@ -20,6 +20,7 @@ v1::Job ToMessage(const JobRecord& record) {
   *job.mutable_update_time() = ToMessage(record.updated);
   job.mutable_graph()->ParseFromString(record.graph_summary);
   if (!record.result.empty()) job.mutable_result()->ParseFromString(record.result);
+  if (!record.best.empty()) job.mutable_best()->ParseFromString(record.best);
   if (!record.error.empty()) job.mutable_error()->ParseFromString(record.error);
   v1::Target target = v1::TARGET_AUTO;
   if (v1::Target_Parse(record.target, &target)) job.set_target(target);

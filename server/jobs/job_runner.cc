@@ -35,6 +35,17 @@ int KeptPlaces(int places) { return std::max(1, places / 4); }
 std::map<std::string, int64_t> SizesOf(const v1::GraphSummary& graph) {
   return {graph.size_values().begin(), graph.size_values().end()};
 }
+// Returns an empty message where no candidate ran.
+v1::BestCandidate BestOf(const v1::JobResult& result) {
+  v1::BestCandidate best;
+  if (result.candidates().empty() || result.candidates(0).outcome() != v1::OK) return best;
+  const v1::Candidate& first = result.candidates(0);
+  best.set_predicted(result.predicted());
+  best.set_seconds(result.predicted() ? first.predicted_seconds() : first.measured().median());
+  best.set_speedup(first.speedup());
+  return best;
+}
+
 // Returns the fields that decide the result of a request, beside its graph and sizes.
 v1::SubmitRequest OptionsOf(v1::SubmitRequest request) {
   const int64_t fusions = request.limits().fusions();  // a limit of the search, not of time
@@ -94,7 +105,7 @@ JobRunner::JobRunner(Store& store, Dispatcher& dispatcher, SearchPool& searches,
       [this](const std::string& job, const std::string& what, std::chrono::milliseconds left) {
         if (!SetWaitsFor(job, what, left)) return;
         v1::JobEvent event;
-        event.set_note(what);
+        event.set_note(dispatcher_.only_worker_is_here() ? "the worker of this process is starting" : what);
         Emit(job, std::move(event));
       });
   KeepTimesUsed();
@@ -235,6 +246,12 @@ std::string JobRunner::WaitsFor(const std::string& job) {
                           active->second->waits_until - std::chrono::steady_clock::now()));
 }
 
+std::string JobRunner::StageOf(const std::string& job) {
+  std::lock_guard lock(mutex_);
+  const auto active = active_.find(job);
+  return active == active_.end() ? "" : active->second->stage;
+}
+
 void JobRunner::OnTimeLimit(const std::string& job, const std::shared_ptr<Active>& active, double seconds) {
   bool waited;
   {
@@ -333,6 +350,7 @@ void JobRunner::Emit(const std::string& job, v1::JobEvent event) {
   {
     std::lock_guard lock(mutex_);
     if (const auto found = active_.find(job); found != active_.end()) active = found->second;
+    if (active != nullptr && event.has_stage()) active->stage = event.stage();
   }
   if (active == nullptr || active->cancellation.cancelled()) return;
   // Progress is for people: a disk that is full is reported by the results, not by it.
@@ -369,6 +387,7 @@ absl::Status JobRunner::StoreResult(const std::string& job, const absl::StatusOr
   if (result.ok()) {
     update.state = JobState::kSucceeded;
     update.result = result->SerializeAsString();
+    update.best = BestOf(*result).SerializeAsString();
     if (result->has_graph()) update.graph_summary = result->graph().SerializeAsString();
   } else {
     update.state = JobState::kFailed;
@@ -435,6 +454,7 @@ absl::Status JobRunner::StoreEnd(const std::string& job, JobUpdate update) {
   record.state = *update.state;
   record.updated = now;
   if (update.result) record.result = *update.result;
+  if (update.best) record.best = *update.best;
   if (update.error) record.error = *update.error;
   if (update.graph_summary) record.graph_summary = *update.graph_summary;
   v1::JobEvent event;

@@ -70,6 +70,8 @@ class JobRunner {
   // Tells people what the job waits for: a worker, as no connected one can do it, and when it fails; or the
   // store to take its end. "": it does not wait.
   std::string WaitsFor(const std::string& job);
+  // Returns the stage of the pipeline that a running job is in; "": it does not run here.
+  std::string StageOf(const std::string& job);
   // Stops the dispatcher, interrupts running pipelines and waits for them. Unfinished jobs and their tasks
   // stay so in the store. Not from several threads at once.
   void Stop();
@@ -85,6 +87,7 @@ class JobRunner {
     std::chrono::microseconds used_before{0};
     std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
     bool timed_out = false;     // guarded by JobRunner::mutex_, like all below
+    std::string stage;          // of the pipeline
     std::string waits_for;      // a text for people; "": nothing
     bool told_waiting = false;  // an event has said that it waits
     std::chrono::steady_clock::time_point waits_until;

@@ -15,13 +15,14 @@
 namespace fusion {
 
 // Makes the folder of the candidate at this position; `description` and `verified`, which says how results
-// were verified, are the comment at the top of its code.
+// were verified, or why they were not, are the comment at the top of its code.
 using ExportCandidate = std::function<absl::StatusOr<v1::Artifact>(
     int position, const std::string& description, const std::string& verified)>;
 
 // Stores the exported folder of each OK candidate under its rank; for CUDA with its device code, for loading
-// without a compiler. `set` and `built` are those the candidates were measured with.
-absl::Status StoreArtifacts(const v1::CandidateSet& set, const v1::BuiltCode& built,
+// without a compiler, if it was measured. `set` and `built` are those the candidates were measured with;
+// `predicted`: they were not.
+absl::Status StoreArtifacts(const v1::CandidateSet& set, const v1::BuiltCode& built, bool predicted,
                             const std::vector<v1::Candidate>& ranked, const DeviceDescription& device,
                             const ExportCandidate& export_candidate, const PipelineContext& context);
 

@@ -105,7 +105,8 @@ absl::Status BuildCandidates(const std::vector<int>& positions, v1::CandidateSet
                                                       v1::Outcome_Name(result.outcome()), "):\n",
                                                       Excerpt(result.log())));
   };
-  if (first) {
+  // A set that is only compiled has none.
+  if (first && set->unfused_size() > 0) {
     if (const v1::Launch* launch = first_failed(set->reference()))
       return not_built("part of the f64 reference", *launch);
     auto& unfused = *set->mutable_unfused();

@@ -70,21 +70,29 @@ absl::StatusOr<GeneratedCode> GenerateCode(const Submission& submission, const C
   set.mutable_sizes()->insert(submission.sizes.begin(), submission.sizes.end());
   set.set_library_hash(graph.catalog().hash());
   *set.mutable_session() = MakeSession(graph, submission.sizes, TolerancesOf(submission));
-  std::vector<const CodeUnit*> reference;
-  for (const Node& node : graph.nodes()) {
-    FUSION_ASSIGN_OR_RETURN(
-        auto unit, code.library->Add(ReferenceImplementation(graph, node.id, submission.sizes, model), true));
-    reference.push_back(unit);
-  }
+  // There are many nodes, and the code of each by itself takes the host's compiler a third of a second.
+  const bool together = !TargetOf(model.device().target()).profile().measuring().quick_rounds();
+  const auto add = [&](const std::vector<FusionImplementation>& implementations,
+                       bool force_f64) -> absl::StatusOr<std::vector<const CodeUnit*>> {
+    if (together) return code.library->AddTogether(implementations, force_f64);
+    std::vector<const CodeUnit*> units;
+    for (const FusionImplementation& implementation : implementations) {
+      FUSION_ASSIGN_OR_RETURN(const CodeUnit* unit, code.library->Add(implementation, force_f64));
+      units.push_back(unit);
+    }
+    return units;
+  };
+  std::vector<FusionImplementation> nodes;
+  for (const Node& node : graph.nodes())
+    nodes.push_back(ReferenceImplementation(graph, node.id, submission.sizes, model));
+  FUSION_ASSIGN_OR_RETURN(const std::vector<const CodeUnit*> reference, add(nodes, true));
   AddBuilds(reference, &set);
   *set.mutable_reference() = code.library->ProgramOf(reference, "reference", true);
   std::set<std::vector<const CodeUnit*>> unfused;
   for (const CoverSolution& cover : UnfusedCovers(plans.space)) {
-    std::vector<const CodeUnit*> units;
-    for (int position : cover.columns) {
-      FUSION_ASSIGN_OR_RETURN(auto unit, code.library->Add(plans.space.implementations[position], false));
-      units.push_back(unit);
-    }
+    std::vector<FusionImplementation> members;
+    for (int position : cover.columns) members.push_back(plans.space.implementations[position]);
+    FUSION_ASSIGN_OR_RETURN(std::vector<const CodeUnit*> units, add(members, false));
     if (!unfused.insert(units).second) continue;
     AddBuilds(units, &set);
     *set.add_unfused() = code.library->ProgramOf(units, "unfused", false);

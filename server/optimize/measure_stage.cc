@@ -1,6 +1,7 @@
 #include "server/optimize/measure_stage.h"
 
 #include <algorithm>
+#include <chrono>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -22,6 +23,8 @@ namespace {
 // Candidates that are measured again, interleaved with each other; and how often more where their times do
 // not tell which is the fastest, since a busy machine is not always equally so.
 constexpr int kFinalists = 5, kMostRepeats = 2;
+// The race is not repeated any more when it has taken so long: of large data a repetition takes a minute.
+constexpr std::chrono::seconds kMostRepeatedTime{30};
 
 // Candidates of one timing before that: they share the runs of the unfused cover, the other inputs of the
 // end, and the way to the worker and back. One that crashes is taken out there, and the others are measured
@@ -39,15 +42,19 @@ constexpr int kFailingAlike = 4;
 // A fault of the candidate's, unless it was the device's or the machine's.
 bool IsFault(v1::Outcome outcome) { return outcome == v1::FAULT || outcome == v1::TIMEOUT; }
 
-v1::MeasurementMethod Method(const v1::TargetProfile::Measuring& measuring, bool warm, bool final_round,
-                             const v1::JobLimits& limits) {
+v1::MeasurementMethod Method(const v1::TargetProfile::Measuring& measuring, bool warm, bool quick,
+                             bool final_round, const v1::JobLimits& limits) {
+  // The samples of a first answer.
+  constexpr int kLeastQuick = 5, kMostQuick = 5;
+  constexpr double kQuickShare = 0.2;  // of the time for samples
   v1::MeasurementMethod method;
   method.set_warm(warm);
   method.set_version(kMethodVersion);
-  method.set_minimum_samples(final_round ? 15 : 7);
-  method.set_maximum_samples(final_round ? 101 : 31);
+  method.set_minimum_samples(quick ? kLeastQuick : final_round ? 15 : 7);
+  method.set_maximum_samples(quick ? kMostQuick : final_round ? 101 : 31);
   method.set_relative_half_width(measuring.relative_half_width());
-  method.set_seconds_limit(measuring.seconds() * (final_round ? 2 : 1));
+  method.set_seconds_limit(measuring.seconds() * (quick ? kQuickShare : final_round ? 2 : 1));
+  method.set_cold_alone(quick && !warm);
   method.set_thorough(final_round);
   method.set_run_deadline_seconds(limits.run_seconds() > 0 ? limits.run_seconds() : kRunSeconds);
   return method;
@@ -55,9 +62,10 @@ v1::MeasurementMethod Method(const v1::TargetProfile::Measuring& measuring, bool
 
 class Timer final : public CandidateTimer {
  public:
-  Timer(const DeviceDescription& device, v1::CandidateSet* set, const v1::BuiltCode& built,
+  Timer(const DeviceDescription& device, bool quick, v1::CandidateSet* set, const v1::BuiltCode& built,
         const PipelineContext& context, v1::JobResult* result)
       : device_(device),
+        quick_(quick),
         set_(set),
         built_(built),
         context_(context),
@@ -74,7 +82,7 @@ class Timer final : public CandidateTimer {
       if (Description(position).outcome() == v1::OUTCOME_UNSPECIFIED) positions.push_back(position);
     if (positions.empty()) return absl::OkStatus();
     // Evenly, so that no candidate is measured alone where others are five.
-    const size_t count = (positions.size() + kTogether - 1) / kTogether;
+    const size_t count = quick_ ? 1 : (positions.size() + kTogether - 1) / kTogether;
     std::vector<std::vector<int>> together(count);
     for (size_t i = 0; i < positions.size(); ++i)
       together[i * count / positions.size()].push_back(positions[i]);
@@ -94,15 +102,19 @@ class Timer final : public CandidateTimer {
   }
 
   absl::Status Finish() override {
+    // A first answer is what all of its candidates gave together.
+    if (quick_) return End();
     // Until all of the fastest are verified on every kind of data, and it is known which is first or cannot
     // be known.
+    const auto start = std::chrono::steady_clock::now();
     for (int repeat = 0;; ++repeat) {
       const std::vector<v1::Candidate> before = Candidates();
       const std::vector<int> finalists = ChooseFinalists(before, kFinalists);
       std::vector<int> unverified;
       std::copy_if(finalists.begin(), finalists.end(), std::back_inserter(unverified),
                    [&](int position) { return !verified_.contains(position); });
-      const bool is_open = !finalists.empty() && !IsReliable(before) && repeat <= kMostRepeats;
+      const bool is_open = !finalists.empty() && !IsReliable(before) && repeat <= kMostRepeats &&
+                           std::chrono::steady_clock::now() - start < kMostRepeatedTime;
       if (unverified.empty() && !is_open) break;
       // Verified candidates are timed again only where it is not known which is first.
       const std::vector<int> members = repeat == 0 || is_open ? finalists : unverified;
@@ -115,6 +127,12 @@ class Timer final : public CandidateTimer {
       if (!status.ok()) return status;
       verified_.insert(members.begin(), members.end());
     }
+    return End();
+  }
+
+ private:
+  // Everything is timed.
+  absl::Status End() {
     if (!have_unfused_ && unfused_outcome_ == v1::WRONG_RESULT) return NothingVerified(unfused_message_);
     if (!have_unfused_)
       return absl::FailedPreconditionError(absl::StrCat("nothing could be measured on ", device_.name(), ": ",
@@ -125,7 +143,6 @@ class Timer final : public CandidateTimer {
     return StoreMeasurements();
   }
 
- private:
   v1::Program NamedProgram(const std::string& name, const v1::Program& planned) const {
     v1::Program program = BuiltProgram(planned, built_);
     program.set_name(name);
@@ -190,8 +207,7 @@ class Timer final : public CandidateTimer {
     *task.mutable_session() = session_;
     for (int i = 1; i < set_->unfused_size(); ++i)
       *task.add_programs() = NamedProgram(absl::StrCat("unfused ", i + 1), set_->unfused(i));
-    *task.mutable_method() =
-        Method(TargetOf(device_.target()).profile().measuring(), warm_, false, context_.limits);
+    *task.mutable_method() = MethodOf(false);
     task.set_device_uuid(device_.uuid());
     return TimeAll({task}, device_, [&](int, const v1::TimeResult& result, bool) {
       double best = result.unfused().outcome() == v1::OK ? Ranking(result.unfused()).median() : 0;
@@ -203,6 +219,11 @@ class Timer final : public CandidateTimer {
         session_ = SessionWith(set_->unfused(i + 1));
       }
     });
+  }
+
+  v1::MeasurementMethod MethodOf(bool final_round) const {
+    return Method(TargetOf(device_.target()).profile().measuring(), warm_, quick_, final_round,
+                  context_.limits);
   }
 
   v1::Session SessionWith(const v1::Program& unfused) const {
@@ -316,8 +337,7 @@ class Timer final : public CandidateTimer {
     for (int position : positions)
       *task.add_programs() = NamedProgram(absl::StrCat("candidate ", position + 1, remark),
                                           set_->candidates(position).program());
-    *task.mutable_method() =
-        Method(TargetOf(device_.target()).profile().measuring(), warm_, final_round, context_.limits);
+    *task.mutable_method() = MethodOf(final_round);
     task.set_device_uuid(device_.uuid());
     return task;
   }
@@ -421,6 +441,7 @@ class Timer final : public CandidateTimer {
   }
 
   const DeviceDescription& device_;
+  const bool quick_;
   v1::CandidateSet* const set_;
   const v1::BuiltCode& built_;
   const PipelineContext& context_;
@@ -450,10 +471,10 @@ v1::Session SessionOf(v1::Session session, v1::Program reference, v1::Program un
   return session;
 }
 
-std::unique_ptr<CandidateTimer> MakeCandidateTimer(const DeviceDescription& device,
+std::unique_ptr<CandidateTimer> MakeCandidateTimer(const DeviceDescription& device, bool quick,
                                                    const v1::BuiltCode& built, const PipelineContext& context,
                                                    v1::CandidateSet* set, v1::JobResult* result) {
-  return std::make_unique<Timer>(device, set, built, context, result);
+  return std::make_unique<Timer>(device, quick, set, built, context, result);
 }
 
 }  // namespace fusion

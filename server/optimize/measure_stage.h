@@ -33,7 +33,8 @@ class CandidateTimer {
   virtual absl::Status Finish() = 0;
 };
 // All arguments must outlive the timer; reference and unfused programs must be built before the first round.
-std::unique_ptr<CandidateTimer> MakeCandidateTimer(const DeviceDescription& device,
+// `quick`: for a first answer, with fewer samples.
+std::unique_ptr<CandidateTimer> MakeCandidateTimer(const DeviceDescription& device, bool quick,
                                                    const v1::BuiltCode& built, const PipelineContext& context,
                                                    v1::CandidateSet* set, v1::JobResult* result);
 

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <optional>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "server/optimize/artifact_stage.h"
@@ -18,6 +20,7 @@
 #include "server/optimize/measurement_remarks.h"
 #include "server/optimize/plan_text.h"
 #include "server/optimize/plans.h"
+#include "server/optimize/predicted_stage.h"
 #include "server/optimize/routine_stage.h"
 #include "server/optimize/search_again.h"
 #include "server/optimize/search_messages.h"
@@ -49,6 +52,15 @@ double DataBytes(const Submission& submission) {
 }
 
 int CandidateCount(int requested) { return requested == 0 ? kDefaultCandidates : requested; }
+// A job that measures nothing, or that is to be quick, has no use for more; compilers take their time.
+constexpr int kMostPredicted = 5, kMostQuick = 3;
+int CandidateCount(const v1::SubmitRequest& request) {
+  const int count = CandidateCount(request.candidates());
+  return request.no_measure() ? std::min(count, kMostPredicted)
+         : request.quick()    ? std::min(count, kMostQuick)
+                              : count;
+}
+int CandidateCount(const v1::ExplainRequest& request) { return CandidateCount(request.candidates()); }
 
 void Emit(const PipelineContext& context, v1::JobEvent event) {
   if (context.emit) context.emit(std::move(event));
@@ -95,9 +107,9 @@ absl::StatusOr<DeviceDescription> RequestedDevice(v1::Target target, const std::
 }
 
 // Returns the device that was there last of all that workers have ever had; for any target one of the first
-// target that any was of.
+// target that any was of. kind: only devices that have this in their names.
 absl::StatusOr<std::optional<DeviceDescription>> LastSeenDevice(v1::Target target, const std::string& arch,
-                                                                Store& store) {
+                                                                const std::string& kind, Store& store) {
   FUSION_ASSIGN_OR_RETURN(auto records, store.Devices());
   std::sort(records.begin(), records.end(),
             [](const DeviceRecord& a, const DeviceRecord& b) { return a.last_seen > b.last_seen; });
@@ -106,7 +118,8 @@ absl::StatusOr<std::optional<DeviceDescription>> LastSeenDevice(v1::Target targe
     for (const DeviceRecord& record : records) {
       DeviceDescription device;
       if (device.ParseFromString(record.description) && (arch.empty() || device.arch() == arch) &&
-          device.target() == each->id())
+          device.target() == each->id() &&
+          absl::StrContains(absl::AsciiStrToLower(device.name()), absl::AsciiStrToLower(kind)))
         return device;
     }
   }
@@ -123,7 +136,7 @@ v1::SearchRequest SearchRequestOf(const Request& request, const PipelineContext&
   v1::SearchRequest search;
   *search.mutable_source() = request.source();
   *search.mutable_hints() = request.hints();
-  search.set_candidates(CandidateCount(request.candidates()));
+  search.set_candidates(CandidateCount(request));
   search.set_deterministic(request.deterministic());
   search.set_fusions(request.limits().fusions());
   search.set_texts(!context.dump_directory.empty());
@@ -174,18 +187,22 @@ absl::Status ChooseDevice(const v1::SubmitRequest& request, Optimization* job) {
   return request.has_benchmark() ? absl::OkStatus() : CheckDeviceMemory(job->submission, job->device);
 }
 
-// The device of an explanation, which needs none that is connected.
-absl::Status ChooseOrDescribeDevice(const v1::ExplainRequest& request, Optimization* job) {
-  absl::StatusOr<DeviceDescription> device = RequestedDevice(
-      request.target(), request.arch(), "", std::chrono::milliseconds(0), job->context, &job->warning);
+// The device of a prediction, which needs none that is connected.
+absl::Status ChooseOrDescribeDevice(v1::Target target, const std::string& arch, const std::string& kind,
+                                    std::chrono::milliseconds patience, Optimization* job) {
+  absl::StatusOr<DeviceDescription> device =
+      RequestedDevice(target, arch, kind, patience, job->context, &job->warning);
   if (absl::IsUnavailable(device.status())) {
-    FUSION_ASSIGN_OR_RETURN(const ArchChoice choice, ChooseArch(request.target(), request.arch()));
+    FUSION_ASSIGN_OR_RETURN(const ArchChoice choice, ChooseArch(target, arch));
     job->warning = choice.warning;
-    FUSION_ASSIGN_OR_RETURN(auto seen, LastSeenDevice(request.target(), choice.arch, job->context.store));
+    FUSION_ASSIGN_OR_RETURN(auto seen, LastSeenDevice(target, choice.arch, kind, job->context.store));
+    if (!seen.has_value() && !kind.empty())
+      return absl::InvalidArgumentError(
+          absl::StrCat("no device that is called ", kind, " was ever here; --arch describes one"));
     if (seen.has_value()) {
       device = WithDefaults(*std::move(seen));
     } else {
-      device = DescribedDevice(request.target(), choice.arch);
+      device = DescribedDevice(target, choice.arch);
     }
     job->notes.push_back(absl::StrCat("no such device is connected; predicted for ",
                                       seen.has_value() ? "one that was: " : "", device->name()));
@@ -193,6 +210,15 @@ absl::Status ChooseOrDescribeDevice(const v1::ExplainRequest& request, Optimizat
   if (!device.ok()) return device.status();
   FUSION_ASSIGN_OR_RETURN(job->device, WithSteadyBandwidth(*std::move(device), job->context.store));
   return absl::OkStatus();
+}
+
+// Returns how long a job that measures nothing waits for its device: where the worker of this process is to
+// come, it may be the very machine that is meant.
+std::chrono::milliseconds PredictionPatience(const v1::SubmitRequest& request,
+                                             const PipelineContext& context) {
+  const bool may_be_this_machine = request.target() != v1::CUDA && request.arch().empty();
+  return context.dispatcher.only_worker_is_here() && may_be_this_machine ? kDevicePatience
+                                                                         : std::chrono::seconds(0);
 }
 
 // Finds what the routines of the graph's functions of elements take on the device, as far as that is known.
@@ -251,8 +277,11 @@ absl::Status FindPlans(Optimization* job, v1::PairExplanation* pair = nullptr) {
   return absl::OkStatus();
 }
 
-absl::Status MakeCode(Optimization* job) {
+absl::Status MakeCode(Optimization* job, bool quick = false) {
   FUSION_ASSIGN_OR_RETURN(job->code, GenerateCode(job->submission, *job->model, job->plans));
+  // The best predicted ways to compute the graph step by step: a first answer compares with one.
+  if (auto* const unfused = job->code.set.mutable_unfused(); quick && unfused->size() > 1)
+    unfused->DeleteSubrange(1, unfused->size() - 1);
   DumpCode(job->context, job->code);
   return absl::OkStatus();
 }
@@ -275,18 +304,19 @@ absl::Status SearchAgain(Optimization* job, Contest* contest) {
 
 // Workers build, then measure and verify, round by round until no candidate that is left can win.
 absl::Status Compete(const v1::SubmitRequest& request, Optimization* job, StageLog* stages) {
-  const bool quick = MeasuringOn(job->device).quick_rounds();
+  const bool quick_rounds = MeasuringOn(job->device).quick_rounds();
   const double floor_bytes = FloorBytes(*job);
-  Contest contest({.most = CandidateCount(request.candidates()),
-                   .first = quick ? kFirstTimed : 0,
-                   .least = quick ? kLeastTimed : 0,
-                   .most_searches = IsSmall(job->plans) ? kMostSearches : 1,
+  Contest contest({.most = CandidateCount(request),
+                   .first = quick_rounds ? kFirstTimed : 0,
+                   .least = quick_rounds && !request.quick() ? kLeastTimed : 0,
+                   .most_searches = IsSmall(job->plans) && !request.quick() ? kMostSearches : 1,
                    .all = request.measure_all(),
                    .floor_seconds = job->cache == v1::COLD ? job->model->FloorSeconds(floor_bytes) : 0},
                   AllCandidates(job->plans), job->plans.unseen_seconds, *job->model);
   job->result.set_cache(job->cache);  // the timer goes by it
   v1::CandidateSet& set = job->code.set;
-  const auto timer = MakeCandidateTimer(job->device, job->built, job->context, &set, &job->result);
+  const auto timer =
+      MakeCandidateTimer(job->device, request.quick(), job->built, job->context, &set, &job->result);
   job->search.set_candidates(kCoversOfSearch * job->search.candidates());
   job->search.clear_texts();
   v1::SearchSummary& summary = job->plans.summary;
@@ -308,7 +338,7 @@ absl::Status Compete(const v1::SubmitRequest& request, Optimization* job, StageL
   }
   if (contest.searches() > 1) DumpCode(job->context, job->code);
   Dump(job->context, "builds.textproto", job->built.DebugString());
-  stages->Begin("measure the finalists");
+  if (!request.quick()) stages->Begin("measure the finalists");
   FUSION_RETURN_IF_ERROR(timer->Finish());
   Dump(job->context, "measured.textproto", set.DebugString());
   summary.set_covers(set.candidates_size());  // of all searches
@@ -320,19 +350,19 @@ absl::Status Compete(const v1::SubmitRequest& request, Optimization* job, StageL
   return absl::OkStatus();
 }
 
-// The measured candidates in their order, each with its exported folder in the store.
+// The candidates that were tried, in their order, each with its exported folder in the store.
 absl::Status RankAndExport(Optimization* job) {
   std::vector<v1::Candidate> candidates;
   for (const v1::PlannedCandidate& planned : job->code.set.candidates())
     if (planned.description().outcome() != v1::OUTCOME_UNSPECIFIED)
       candidates.push_back(planned.description());
-  RankCandidates(&candidates);
+  job->result.predicted() ? RankAsPredicted(&candidates) : RankCandidates(&candidates);
   FUSION_ASSIGN_OR_RETURN(const auto exporter, CoverExporter::Create(job->submission));
   const auto export_cover = [&](int position, const std::string& description, const std::string& verified) {
     return exporter.Export(job->device, ImplementationsOf(job->plans, position), description, verified);
   };
-  FUSION_RETURN_IF_ERROR(
-      StoreArtifacts(job->code.set, job->built, candidates, job->device, export_cover, job->context));
+  FUSION_RETURN_IF_ERROR(StoreArtifacts(job->code.set, job->built, job->result.predicted(), candidates,
+                                        job->device, export_cover, job->context));
   job->result.mutable_candidates()->Assign(candidates.begin(), candidates.end());
   return absl::OkStatus();
 }
@@ -347,7 +377,7 @@ v1::JobResult BenchmarkResult(Optimization* job) {
   return result;
 }
 
-v1::JobResult ResultOf(Optimization* job) {
+v1::JobResult ResultOf(const v1::SubmitRequest& request, Optimization* job) {
   v1::JobResult& result = job->result;
   result.set_floor_bytes(FloorBytes(*job));
   result.set_floor_seconds(result.floor_bytes() / job->model->device().copy_bytes_per_second());
@@ -357,7 +387,13 @@ v1::JobResult ResultOf(Optimization* job) {
   job->routines.clear_tables();  // the benchmark lists them
   job->routines.clear_notes();
   if (HasElements(*job->submission.graph)) *result.mutable_routines() = std::move(job->routines);
-  DescribeReliability(&result);
+  if (request.quick())
+    result.add_remarks(
+        "a first answer: few candidates, of which a few runs were timed and verified, on two kinds of data; "
+        "without --quick more are tried, and the fastest are timed again, interleaved, and verified on all "
+        "kinds");
+  else if (!result.predicted())
+    DescribeReliability(&result);
   for (const std::string& remark : RemarksOf(job->submission)) result.add_remarks(remark);
   result.set_builds(job->built.builds());
   result.set_builds_reused(job->built.reused());
@@ -373,7 +409,7 @@ std::string WaitsForText(const std::string& what, std::chrono::milliseconds left
 
 std::string MissingDevice(const v1::SubmitRequest& request, const Dispatcher& dispatcher) {
   // The worker of an embedded server starts behind the submission.
-  if (dispatcher.only_worker_is_here()) return "";
+  if (dispatcher.only_worker_is_here() || request.no_measure()) return "";
   const auto choice = ChooseArch(request.target(), request.arch());
   if (!choice.ok()) return "";
   const absl::Status found =
@@ -396,11 +432,14 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
 
   // The device comes before the search: what is possible and what is fast depend on it.
   stages.Begin("choose a device");
-  FUSION_RETURN_IF_ERROR(ChooseDevice(request, &job));
+  FUSION_RETURN_IF_ERROR(request.no_measure()
+                             ? ChooseOrDescribeDevice(request.target(), request.arch(), request.device(),
+                                                      PredictionPatience(request, context), &job)
+                             : ChooseDevice(request, &job));
 
   stages.Begin("routines");
   FUSION_RETURN_IF_ERROR(FindRoutines(&job));
-  if (HasElements(*job.submission.graph) &&
+  if (HasElements(*job.submission.graph) && !request.no_measure() && !request.quick() &&
       (request.has_benchmark() || MeasuringOn(job.device).quick_rounds()))
     FUSION_RETURN_IF_ERROR(MeasureMissingRoutines(request.benchmark().again(), &job));
   if (request.has_benchmark()) {
@@ -421,20 +460,27 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
   Emit(context, searching);
 
   stages.Begin("codegen");
-  FUSION_RETURN_IF_ERROR(MakeCode(&job));
-  FUSION_RETURN_IF_ERROR(Compete(request, &job, &stages));
-
-  // Measured times correct the next predictions. The job is none the worse without that.
-  stages.Begin("learn");
-  if (absl::Status learned =
-          LearnFromCandidates(job.submission, *job.model, job.cache, job.plans, job.code, context);
-      !learned.ok())
-    job.plans.summary.add_notes(
-        absl::StrCat("later predictions do not profit from this job: ", learned.message()));
+  FUSION_RETURN_IF_ERROR(MakeCode(&job, request.quick()));
+  if (request.no_measure()) {
+    stages.Begin("check what is predicted");
+    job.result.set_predicted(true);
+    job.result.set_cache(job.cache);
+    FUSION_RETURN_IF_ERROR(CheckPredicted(job.submission, job.plans, job.device, CandidateCount(request),
+                                          context, &job.code.set, &job.built, &job.result));
+  } else {
+    FUSION_RETURN_IF_ERROR(Compete(request, &job, &stages));
+    // Measured times correct the next predictions. The job is none the worse without that.
+    stages.Begin("learn");
+    if (absl::Status learned =
+            LearnFromCandidates(job.submission, *job.model, job.cache, job.plans, job.code, context);
+        !learned.ok())
+      job.plans.summary.add_notes(
+          absl::StrCat("later predictions do not profit from this job: ", learned.message()));
+  }
 
   stages.Begin("rank and export");
   FUSION_RETURN_IF_ERROR(RankAndExport(&job));
-  v1::JobResult result = ResultOf(&job);
+  v1::JobResult result = ResultOf(request, &job);
   result.set_seconds(SecondsSince(start));
   Dump(context, "result.txt", result.DebugString());
   return result;
@@ -445,7 +491,8 @@ absl::StatusOr<v1::ExplainResponse> ExplainPipeline(const v1::ExplainRequest& re
   Optimization job{.context = context};
   FUSION_ASSIGN_OR_RETURN(job.submission, CheckSource(request.source(), context.catalog));
   Dump(context, "graph.fuse", PrintFuse(*job.submission.graph));
-  FUSION_RETURN_IF_ERROR(ChooseOrDescribeDevice(request, &job));
+  FUSION_RETURN_IF_ERROR(
+      ChooseOrDescribeDevice(request.target(), request.arch(), "", std::chrono::milliseconds(0), &job));
   FUSION_RETURN_IF_ERROR(FindRoutines(&job));
   FUSION_RETURN_IF_ERROR(MakeModel(request.cache(), &job));
   v1::ExplainResponse response;

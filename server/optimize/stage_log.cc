@@ -2,6 +2,8 @@
 
 #include <spdlog/spdlog.h>
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "server/metrics/server_metrics.h"
 
@@ -14,8 +16,10 @@ void StageLog::Begin(const std::string& name, int round) {
   if (context_.job.empty()) return;
   stage_ = name;
   start_ = std::chrono::steady_clock::now();
-  absl::StatusOr<int64_t> number = context_.store.BeginStage(
-      context_.job, round > 0 ? absl::StrCat(name, " round ", round) : name, TimeOfDay());
+  v1::JobEvent event;
+  event.set_stage(round > 0 ? absl::StrCat(name, " round ", round) : name);
+  absl::StatusOr<int64_t> number = context_.store.BeginStage(context_.job, event.stage(), TimeOfDay());
+  if (context_.emit) context_.emit(std::move(event));
   if (!number.ok()) spdlog::warn("{}: a stage was not noted: {}", context_.job, number.status().ToString());
   number_ = number.value_or(0);
 }

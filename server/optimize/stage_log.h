@@ -1,4 +1,5 @@
-// The stages of a job are noted in the store, with their times, for traces, and counted.
+// The stages of a job are noted in the store, with their times, for traces, counted, and told to whoever
+// watches the job.
 #pragma once
 
 #include <chrono>

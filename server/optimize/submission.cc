@@ -172,6 +172,8 @@ absl::Status CheckRequestFields(const v1::SubmitRequest& request) {
   if (!v1::Target_IsValid(request.target()))
     return InvalidField("target", "must be TARGET_AUTO, CUDA or HOST");
   if (!v1::CacheState_IsValid(request.cache())) return InvalidField("cache", "must be COLD or WARM");
+  if (request.no_measure() && (request.measure_all() || request.quick() || request.has_benchmark()))
+    return InvalidField("no_measure", "says that nothing is measured, and other fields how that is done");
   return CheckArch(request.target(), request.arch());
 }
 

@@ -15,6 +15,10 @@ double LeastSeconds(const v1::Candidate& candidate) {
   return candidate.steady() ? candidate.measured().median() : candidate.measured().low();
 }
 
+void NumberRanks(std::vector<v1::Candidate>* candidates) {
+  for (size_t i = 0; i < candidates->size(); ++i) (*candidates)[i].set_rank(static_cast<int>(i) + 1);
+}
+
 }  // namespace
 
 void RankCandidates(std::vector<v1::Candidate>* candidates) {
@@ -40,7 +44,15 @@ void RankCandidates(std::vector<v1::Candidate>* candidates) {
     const bool several = end - candidates->begin() > 1;
     for (auto it = candidates->begin(); it != candidates->end(); ++it) it->set_tie(several && it < end);
   }
-  for (size_t i = 0; i < candidates->size(); ++i) (*candidates)[i].set_rank(static_cast<int>(i) + 1);
+  NumberRanks(candidates);
+}
+
+void RankAsPredicted(std::vector<v1::Candidate>* candidates) {
+  std::stable_sort(candidates->begin(), candidates->end(),
+                   [](const v1::Candidate& a, const v1::Candidate& b) {
+                     return IsOk(a) != IsOk(b) ? IsOk(a) : a.predicted_rank() < b.predicted_rank();
+                   });
+  NumberRanks(candidates);
 }
 
 std::vector<int> ChooseFinalists(const std::vector<v1::Candidate>& candidates, int count) {

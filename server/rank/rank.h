@@ -13,6 +13,9 @@ namespace fusion {
 // Candidates with another outcome follow, in predicted order.
 void RankCandidates(std::vector<v1::Candidate>* candidates);
 
+// Does the same where nothing is measured: OK ones come first, all are in predicted order.
+void RankAsPredicted(std::vector<v1::Candidate>* candidates);
+
 // Positions of the candidates worth a second, interleaved measurement: OK, at most `count`, fastest first.
 // One whose time is not steady counts by its fastest samples.
 std::vector<int> ChooseFinalists(const std::vector<v1::Candidate>& candidates, int count);

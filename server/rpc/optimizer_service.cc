@@ -125,6 +125,7 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::GetJob(grpc::CallbackServerConte
                                              GetJobFor(admitted, context_.store, request->name()));
                      *response = ToMessage(job);
                      response->set_waits_for(context_.runner.WaitsFor(job.id));
+                     if (!IsTerminal(job.state)) response->set_stage(context_.runner.StageOf(job.id));
                      return absl::OkStatus();
                    });
 }

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/sha256.h"
+#include "base/simulated_device.h"
 #include "worker/agent/assignment_scope.h"
 
 namespace fusion {
@@ -24,8 +25,8 @@ v1::DeviceDescription SimulatedGpu(const std::string& host, int number) {
   device.set_name("Simulated GPU");
   device.set_target(v1::CUDA);
   device.set_arch("sm_90");
-  device.set_driver_version("simulated");
-  device.set_toolkit_version("simulated");
+  device.set_driver_version(kSimulatedDriver);
+  device.set_toolkit_version(kSimulatedDriver);
   device.set_multiprocessors(132);
   device.set_max_threads_per_block(1024);
   device.set_max_threads_per_multiprocessor(2048);

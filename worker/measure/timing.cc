@@ -366,7 +366,8 @@ class ProtocolRun {
   absl::Status JudgeRunsInARow(Subject* subject) {
     const InPhase cold(phases_, v1::TIMING_COLD);
     const bool dear = subject->least_judged_seconds + least_inspection_seconds_ > kDearRun;
-    const int runs = dear ? kDearJudgedInARow : kJudgedInARow;
+    // A timing of few samples is not for finding out programs that rest now and then.
+    const int runs = std::min(dear ? kDearJudgedInARow : kJudgedInARow, method_.maximum_samples() / 4);
     for (int i = 1; i < runs && subject->prepared != nullptr; ++i) {
       double seconds = 0;
       FUSION_RETURN_IF_ERROR(RunAndJudge(subject, "a run after the last timed one", &seconds).status());

@@ -86,5 +86,19 @@ TEST_F(BuildCacheTest, JobsEndWellAndWhatTheyUsedIsBuiltAnew) {
   EXPECT_TRUE(server_->store().CheckIntegrity().ok());
 }
 
+// Nobody takes its code for code that was measured.
+TEST_F(BuildCacheTest, FoldersOfSimulatedDevicesSayThatNothingRan) {
+  const v1::Job job = Run("vadd");
+  ASSERT_EQ(job.state(), v1::SUCCEEDED) << job.error().message();
+  const absl::StatusOr<v1::Artifact> artifact = client_->DownloadArtifact(job.name(), 1);
+  ASSERT_TRUE(artifact.ok()) << artifact.status();
+  int said = 0;
+  for (const v1::ArtifactFile& file : artifact->files()) {
+    EXPECT_EQ(file.content().find("Verified on"), std::string::npos) << file.path();
+    said += file.content().find("SIMULATED: no kernel ran") != std::string::npos;
+  }
+  EXPECT_EQ(said, 2);  // README.md and fused.h
+}
+
 }  // namespace
 }  // namespace fusion

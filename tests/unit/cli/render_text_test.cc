@@ -126,9 +126,14 @@ TEST(RenderTextTest, Lists) {
             "jobs/1a2b  SUCCEEDED  host    2024-05-01T12:00:00Z        function1\n");
   jobs.mutable_jobs(0)->mutable_update_time()->set_seconds(1714564842);
   jobs.mutable_jobs(0)->set_user("ann");
-  EXPECT_EQ(JobListText(jobs, TextStyle()),
-            "job        state      target  created               took     owner  graph\n"
-            "jobs/1a2b  SUCCEEDED  host    2024-05-01T12:00:00Z  42.00 s  ann    function1\n");
+  jobs.mutable_jobs(0)->mutable_best()->set_seconds(0.000381);
+  jobs.mutable_jobs(0)->mutable_best()->set_speedup(2.6);
+  EXPECT_EQ(
+      JobListText(jobs, TextStyle()),
+      "job        state      target  created               took     rank 1           owner  graph\n"
+      "jobs/1a2b  SUCCEEDED  host    2024-05-01T12:00:00Z  42.00 s  381.0 us, 2.60x  ann    function1\n");
+  jobs.mutable_jobs(0)->mutable_best()->set_predicted(true);
+  EXPECT_THAT(JobListText(jobs, TextStyle()), ::testing::HasSubstr("  381.0 us predicted  "));
   v1::ListWorkersResponse workers;
   v1::Worker* worker = workers.add_workers();
   worker->set_name("workers/a");

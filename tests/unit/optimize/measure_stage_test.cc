@@ -119,7 +119,7 @@ class ConfirmTest : public DispatchTest {
     const PipelineContext context{*store_, *dispatcher_,        searches_, nullptr,
                                   job,     CancellationToken(), nullptr,   ""};
     v1::JobResult result;
-    const auto timer = MakeCandidateTimer(device_, built_, context, &set_, &result);
+    const auto timer = MakeCandidateTimer(device_, false, built_, context, &set_, &result);
     const absl::Status timed = timer->TimeRound(round);
     EXPECT_TRUE(timed.ok()) << timed;
     std::vector<v1::Outcome> outcomes;
@@ -128,7 +128,7 @@ class ConfirmTest : public DispatchTest {
     return outcomes;
   }
   std::unique_ptr<CandidateTimer> Timer(const PipelineContext& context) {
-    return MakeCandidateTimer(device_, built_, context, &set_, &result_);
+    return MakeCandidateTimer(device_, false, built_, context, &set_, &result_);
   }
   v1::Candidate TimeOnce() {
     const std::string job = NewJob();

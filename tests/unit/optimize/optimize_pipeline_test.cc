@@ -74,7 +74,8 @@ TEST_F(OptimizePipelineTest, AJobThatIsCancelledWhenItsDeviceHasComeDoesNotSearc
       }};
   const absl::Status status = OptimizePipeline(request, context).status();
   EXPECT_TRUE(absl::IsCancelled(status)) << status;
-  EXPECT_THAT(events, ElementsAre(HasSubstr("waiting for one for up to")));
+  EXPECT_THAT(events, ElementsAre(HasSubstr("parse"), HasSubstr("choose a device"),
+                                  HasSubstr("waiting for one for up to")));
 }
 
 // `explain` predicts for a device that is away as for one that is there; without any for a described one.

@@ -84,8 +84,12 @@ TEST_F(MigrationsTest, ConstraintsWithoutListsAllowWhatTheyAllowedBefore) {
   auto database = Open("old.db");
   ASSERT_TRUE(Migrate(*database, before).ok());
   const auto job = [](int number, const std::string& state) {
-    return absl::StrCat("INSERT INTO jobs VALUES (", number, ", 'jobs/", number, "', NULL, '", state,
-                        "', 'CUDA', 'g', 'h', 1, 1, x'', x'', x'', x'', '', 0, 0, '')");
+    return absl::StrCat(
+        "INSERT INTO jobs (number, id, request_id, state, target, graph_name, graph_hash, "
+        "created_micros, updated_micros, graph_summary, request, error, result, user, "
+        "priority, queue_limit_micros, traceparent) VALUES (",
+        number, ", 'jobs/", number, "', NULL, '", state,
+        "', 'CUDA', 'g', 'h', 1, 1, x'', x'', x'', x'', '', 0, 0, '')");
   };
   const auto task = [](int number, const std::string& state, const std::string& failure) {
     return absl::StrCat(

@@ -31,6 +31,7 @@ TEST_P(JobsTest, KeepsEveryFieldAcrossARestart) {
   JobUpdate update = ToState(JobState::kRunning);
   update.error = "error";
   update.result = "result";
+  update.best = std::string("\0best", 5);
   ASSERT_TRUE(store_->UpdateJob(created->job.id, update, At(101)).ok());
 
   Reopen();
@@ -46,6 +47,8 @@ TEST_P(JobsTest, KeepsEveryFieldAcrossARestart) {
   EXPECT_EQ(read->request, job.request);
   EXPECT_EQ(read->error, "error");
   EXPECT_EQ(read->result, "result");
+  EXPECT_EQ(read->best, *update.best);
+  EXPECT_EQ(store_->ListJobs(10, "")->jobs.at(0).best, *update.best);
   EXPECT_EQ(read->created, At(100));
   EXPECT_EQ(read->updated, At(101));
 }
