@@ -49,9 +49,6 @@ constexpr double kCheapJudgement = 3e-3;
 // in every third run came through in about one of ten tasks.
 constexpr int kJudgedInARow = 8;
 constexpr int kDearJudgedInARow = 3;
-// A timing of so few samples at most is a first answer, which is not for finding out programs that rest now
-// and then: none is judged there behind the last sample.
-constexpr int kFirstAnswerSamples = 5;
 // Dear are runs of which none took less than this, judgement and all. The least and not each: a busy machine
 // must not make a row short. It is also many times the turn of another process on a busy machine.
 constexpr double kDearRun = 100e-3;
@@ -369,9 +366,10 @@ class ProtocolRun {
   absl::Status JudgeRunsInARow(Subject* subject) {
     const InPhase cold(phases_, v1::TIMING_COLD);
     const bool dear = subject->least_judged_seconds + least_inspection_seconds_ > kDearRun;
-    const int runs = method_.maximum_samples() <= kFirstAnswerSamples ? 1
-                     : dear                                           ? kDearJudgedInARow
-                                                                      : kJudgedInARow;
+    // Where neither warm times nor all kinds of data are wanted it is a first answer, which is not for
+    // finding out programs that rest now and then.
+    const bool first_answer = method_.cold_alone() && !method_.thorough();
+    const int runs = first_answer ? 1 : dear ? kDearJudgedInARow : kJudgedInARow;
     for (int i = 1; i < runs && subject->prepared != nullptr; ++i) {
       double seconds = 0;
       FUSION_RETURN_IF_ERROR(RunAndJudge(subject, "a run after the last timed one", &seconds).status());
