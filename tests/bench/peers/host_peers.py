@@ -42,6 +42,7 @@ def declared(text):
     """Sizes with their defaults, and the shape of each value: {"A": ["m", "n"], "M": ["elements", 3, 3], "a": []}."""
     text = re.sub(r"//[^\n]*", "", text)
     sizes = {name: int(value) for name, value in re.findall(r"(\w+)\s*=\s*(\d+)", " ".join(re.findall(r"\bsize\b([^;]*);", text)))}
+    sizes.setdefault("elements", 31744)
     shapes = {}
     for kind, extents, names in re.findall(r"\b(matrix|vector|scalar|MATRIX\d+x\d+|VECTOR\d+|SCALAR)\b\s*(\[[^\]]*\])?([^;]*);", text):
         small = [int(extent) for extent in re.findall(r"\d+", kind)]
