@@ -122,7 +122,6 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
   const int pause = static_cast<int>(longest_pause.count());
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, std::min(pause, 1000));
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, std::min(pause, 1000));
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, pause);
   FollowServerName(&arguments);
   return grpc::CreateCustomChannel(address, credentials, arguments);
