@@ -96,8 +96,8 @@ ExitCode Submit(const Invocation& invocation, const SubmitOptions& options) {
   absl::StatusOr<v1::Job> job = (*client)->Submit(request, SayOnceWhyItWaits());
   if (!job.ok()) return ReportWithSource(invocation, job.status(), *file);
   if (!options.detach) {
-    // Not earlier: a graph that is refused should be refused at once.
-    // What is not measured is computed on this machine all the same.
+    // Not earlier: a graph that is refused should be refused at once. Without measuring, this machine still
+    // computes the results.
     (*client)->StartEmbeddedWorker(options.no_measure ? v1::TARGET_AUTO : options.target);
     WatchOptions watch = options.watch;
     watch.worker_starts = true;

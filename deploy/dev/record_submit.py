@@ -6,12 +6,15 @@
 The store is empty. Of the lines that are written over, the first and the last of each stage are kept.
 """
 import argparse
+import fcntl
 import os
 import pathlib
 import pty
 import re
+import struct
 import sys
 import tempfile
+import termios
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COLUMNS = 100
@@ -23,10 +26,6 @@ def record(command, environment):
     if child == 0:
         os.environ.update(environment)
         os.execvp(command[0], command)
-    import fcntl
-    import struct
-    import termios
-
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, COLUMNS, 0, 0))
     shown = b""
     while True:

@@ -1,6 +1,5 @@
 #include "server/graph/in_place.h"
 
-#include <algorithm>
 #include <vector>
 
 #include "absl/strings/str_cat.h"

@@ -19,7 +19,7 @@ using ::testing::EndsWith;
 using ::testing::IsSupersetOf;
 using ::testing::StartsWith;
 
-// What the help of a command says of it.
+// The help of a command says this of it.
 struct Command {
   std::vector<std::string> path;  // "jobs", "list"
   std::vector<std::string> below;

@@ -36,7 +36,7 @@ void ExpectEveryImplementationIsRight(const Graph& graph, const std::string& nam
   auto space = SearchFusions(graph, generated, model, options);
   ASSERT_TRUE(space.ok()) << space.status();
 
-  // Of each fusion, implementations that differ in structure; all would take minutes to compile.
+  // Implementations of each fusion that differ in structure are chosen; all would take minutes to compile.
   std::vector<const FusionImplementation*> chosen;
   std::map<std::string, int> seen;
   for (const FusionImplementation& implementation : space->implementations) {

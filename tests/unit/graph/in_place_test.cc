@@ -19,7 +19,7 @@ class InPlaceTest : public ::testing::Test {
     ASSERT_TRUE(graph.ok()) << graph.status();
     graph_ = *graph;
   }
-  // Of the nodes that compute these.
+  // Says why the nodes that compute these cannot be one kernel.
   std::string WhyNot(const std::vector<std::string>& results) {
     NodeSet nodes;
     for (const Node& node : graph_->nodes())

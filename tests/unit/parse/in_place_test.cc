@@ -73,7 +73,7 @@ TEST(InPlace, TypesAreTheSame) {
               ::testing::HasSubstr("A is a list of small elements"));
 }
 
-// What comes after a result has taken the memory of an input would read the result.
+// A call that reads the input later would read the result.
 TEST(InPlace, TheInputIsReadBefore) {
   EXPECT_THAT(TextErrors(WithStatements("input p;\nq = neg(p);\nr = square(p);\nreturn q into p, r;\n")),
               ::testing::HasSubstr(
