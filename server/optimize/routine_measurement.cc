@@ -28,6 +28,7 @@ namespace fusion {
 namespace {
 
 constexpr int kProgramsAtOnce = 32;  // timed by one task
+constexpr int kTimings = 3;          // of a program whose time is not steady
 
 v1::MeasurementMethod Method(const v1::TargetProfile::Measuring& measuring) {
   v1::MeasurementMethod method;
@@ -306,40 +307,70 @@ class RoutineMeasurement {
     return trials;
   }
 
+  // Trials on one bench that are timed by one task.
+  struct Part {
+    Bench* bench;
+    std::vector<Trial> trials;
+  };
+
+  static void AddParts(Bench* bench, const std::vector<Trial>& trials, std::vector<Part>* parts) {
+    for (size_t first = 0; first < trials.size(); first += kProgramsAtOnce) {
+      const size_t end = std::min(first + kProgramsAtOnce, trials.size());
+      parts->push_back({bench, {trials.begin() + first, trials.begin() + end}});
+    }
+  }
+
+  // Times all that was built. A table is kept for good, so what is not steady is timed again, and in the end
+  // its routine waits for a quieter machine.
   absl::Status Time() {
-    std::vector<v1::TimeTask> tasks;
-    struct Part {
-      Bench* bench;
-      std::vector<Trial> trials;
-    };
-    std::vector<Part> parts;  // of each task
+    std::vector<Part> parts;
     for (const auto& bench : benches_) {
       LeaveOutLost(*bench);
-      const std::vector<Trial> trials = TrialsOf(*bench);
       const v1::CandidateSet& set = bench->code.set;
-      if (trials.empty() || !IsBuilt(set.reference(), built_) || !IsBuilt(set.unfused(0), built_)) continue;
-      const v1::Session session = SessionOf(set.session(), BuiltProgram(set.reference(), built_),
-                                            BuiltProgram(set.unfused(0), built_), context_.job);
-      for (size_t first = 0; first < trials.size(); first += kProgramsAtOnce) {
-        v1::TimeTask task;
-        *task.mutable_session() = session;
-        *task.mutable_method() = Method(measuring_);
-        task.set_device_uuid(device_.uuid());
-        Part part{bench.get(), {}};
-        for (size_t i = first; i < std::min(first + kProgramsAtOnce, trials.size()); ++i) {
-          const Trial& trial = trials[i];
-          v1::Program timed = BuiltProgram(trial.many ? trial.variant->many : trial.variant->few, built_);
-          v1::Launch* launch = timed.mutable_launches(0);
-          launch->set_grid(int64_t{device_.multiprocessors()} * trial.resident);
-          launch->set_shared_bytes(launch->shared_bytes() + trial.extra_shared_bytes);
-          *task.add_programs() = std::move(timed);
-          part.trials.push_back(trial);
-        }
-        tasks.push_back(std::move(task));
-        parts.push_back(std::move(part));
-      }
+      if (IsBuilt(set.reference(), built_) && IsBuilt(set.unfused(0), built_))
+        AddParts(bench.get(), TrialsOf(*bench), &parts);
     }
-    std::map<Bench*, std::map<Point, Times>> found;
+    Found found;
+    for (int timed = 0; timed < kTimings && !parts.empty(); ++timed) {
+      FUSION_ASSIGN_OR_RETURN(auto unsteady, TimeParts(parts, &found));
+      parts.clear();
+      for (const auto& [bench, trials] : unsteady) AddParts(bench, trials, &parts);
+    }
+    for (const Part& part : parts)
+      for (const Trial& trial : part.trials) left_out_.insert(trial.variant->kernel.routine);
+    for (auto& [bench, points] : found)
+      for (auto& [point, times] : points) {
+        if (times.few <= 0 || times.many <= 0) continue;
+        times.counts = bench->transfers || bench->repeats.few >= bench->most_repeats.few ||
+                       RoutineStandsOut(times.few, times.many);
+        bench->times[point] = times;
+      }
+    return absl::OkStatus();
+  }
+
+  using Found = std::map<Bench*, std::map<Point, Times>>;
+
+  // Adds the times of trials, and returns those that were not steady.
+  absl::StatusOr<std::map<Bench*, std::vector<Trial>>> TimeParts(const std::vector<Part>& parts,
+                                                                 Found* found) {
+    std::vector<v1::TimeTask> tasks;
+    for (const Part& part : parts) {
+      const v1::CandidateSet& set = part.bench->code.set;
+      v1::TimeTask task;
+      *task.mutable_session() = SessionOf(set.session(), BuiltProgram(set.reference(), built_),
+                                          BuiltProgram(set.unfused(0), built_), context_.job);
+      *task.mutable_method() = Method(measuring_);
+      task.set_device_uuid(device_.uuid());
+      for (const Trial& trial : part.trials) {
+        v1::Program timed = BuiltProgram(trial.many ? trial.variant->many : trial.variant->few, built_);
+        v1::Launch* launch = timed.mutable_launches(0);
+        launch->set_grid(int64_t{device_.multiprocessors()} * trial.resident);
+        launch->set_shared_bytes(launch->shared_bytes() + trial.extra_shared_bytes);
+        *task.add_programs() = std::move(timed);
+      }
+      tasks.push_back(std::move(task));
+    }
+    std::map<Bench*, std::vector<Trial>> unsteady;
     timings_.set_total(timings_.total() + static_cast<int>(tasks.size()));
     auto status = context_.dispatcher.Time(
         context_.job, tasks, device_, context_.cancellation,
@@ -354,13 +385,15 @@ class RoutineMeasurement {
               first_wrong_ = measurement.message();
             if (measurement.outcome() == v1::WORKER_LOST) left_out_.insert(trial.variant->kernel.routine);
             if (measurement.outcome() != v1::OK) continue;
-            // A table is kept for good, so its routine waits for a quieter machine.
-            if (!measurement.steady()) left_out_.insert(trial.variant->kernel.routine);
+            if (!measurement.steady()) {
+              unsteady[part.bench].push_back(trial);
+              continue;
+            }
             // Registers may leave room for fewer blocks than were wanted.
             if (measurement.kernels_size() == 0 ||
                 (simt_ && measurement.kernels(0).blocks_per_multiprocessor() < trial.resident))
               continue;
-            Times& times = found[part.bench][{trial.variant, trial.resident}];
+            Times& times = (*found)[part.bench][{trial.variant, trial.resident}];
             (trial.many ? times.many : times.few) = measurement.cold().median();
             times.repeats = part.bench->repeats;
             times.extra_shared_bytes = trial.extra_shared_bytes;
@@ -372,14 +405,7 @@ class RoutineMeasurement {
           if (context_.emit) context_.emit(std::move(event));
         });
     if (!status.ok()) return status;
-    for (auto& [bench, points] : found)
-      for (auto& [point, times] : points) {
-        if (times.few <= 0 || times.many <= 0) continue;
-        times.counts = bench->transfers || bench->repeats.few >= bench->most_repeats.few ||
-                       RoutineStandsOut(times.few, times.many);
-        bench->times[point] = times;
-      }
-    return absl::OkStatus();
+    return unsteady;
   }
 
   // A routine of which something was lost with a worker has no table: it would be taken for a whole one for

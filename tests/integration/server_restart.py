@@ -70,7 +70,7 @@ def main():
             progress = []
             for line in client.stderr:
                 progress.append(line.rstrip())
-                if not killed and re.match(arguments.kill_in + r" \d+ of \d+", line):
+                if not killed and re.match(r"\[\d+:\d\d\] " + arguments.kill_in + r" \d+ of \d+", line):
                     server.send_signal(signal.Signals[arguments.signal])
                     server.wait()
                     time.sleep(1)

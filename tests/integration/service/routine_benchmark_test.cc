@@ -2,10 +2,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "db/store/store.h"
 #include "library/catalog/catalog.h"
 #include "server/parse/parse.h"
@@ -20,6 +24,12 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 
 constexpr char kSource[] = "SCALAR x, y;\ninput x;\ny = square(x);\nreturn y;\n";
+
+// A load is known with its store alone: one of the two may have been lost in the noise.
+bool NeedsNoMeasuring(absl::string_view routine, const std::set<std::string>& stored) {
+  if (absl::StartsWith(routine, "store ")) return false;
+  return !absl::ConsumePrefix(&routine, "load ") || stored.count(absl::StrCat("store ", routine)) > 0;
+}
 
 class RoutineBenchmarkTest : public EmbeddedTest {
  protected:
@@ -85,7 +95,9 @@ TEST_F(RoutineBenchmarkTest, TablesAreMeasuredOnceAndRefusedWhenNotTrue) {
 
   builds_ = timings_ = 0;
   const v1::RoutineTables second = Benchmark();
-  EXPECT_GT(second.known(), 0);
+  EXPECT_EQ(second.known(), std::count_if(routines.begin(), routines.end(), [&](const auto& routine) {
+              return NeedsNoMeasuring(routine, routines);
+            }));
   EXPECT_LE(second.known() + second.measured(), first.measured() + second.measured());
   if (first.notes().empty()) {
     EXPECT_EQ(second.measured(), 0);
