@@ -54,6 +54,16 @@ FUSION_FN T fu_select(bool which, T yes, T no) {
   const typename fu_host<T>::Bits mask = -(typename fu_host<T>::Bits)which;
   return fu_of_bits((fu_bits(yes) & mask) | (fu_bits(no) & ~mask));
 }
+// As fmin and fmax of C: of a number and a NaN the number. (The reductions MAX and MIN are different: there
+// NaN wins.)
+template <class T>
+FUSION_FN T fu_min(T x, T y) {
+  return fu_select((x <= y) | (y != y), x, y);
+}
+template <class T>
+FUSION_FN T fu_max(T x, T y) {
+  return fu_select((x >= y) | (y != y), x, y);
+}
 FUSION_FN float fu_with_sign(float x, float sign) { return __builtin_copysignf(x, sign); }
 FUSION_FN double fu_with_sign(double x, double sign) { return __builtin_copysign(x, sign); }
 

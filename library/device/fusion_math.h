@@ -90,17 +90,18 @@ FUSION_FN float fu_tanh(float x) { return tanhf(x); }
 FUSION_FN double fu_tanh(double x) { return tanh(x); }
 FUSION_FN float fu_erf(float x) { return erff(x); }
 FUSION_FN double fu_erf(double x) { return erf(x); }
-#endif
-
-FUSION_FN float fu_abs(float x) { return fabsf(x); }
-FUSION_FN double fu_abs(double x) { return fabs(x); }
-
-// As fmin and fmax of C: of a number and a NaN the number. (The reductions MAX and MIN are different: there
-// NaN wins.)
 FUSION_FN float fu_min(float x, float y) { return fminf(x, y); }
 FUSION_FN double fu_min(double x, double y) { return fmin(x, y); }
 FUSION_FN float fu_max(float x, float y) { return fmaxf(x, y); }
 FUSION_FN double fu_max(double x, double y) { return fmax(x, y); }
+template <class T>
+FUSION_FN T fu_select(bool which, T yes, T no) {
+  return which ? yes : no;
+}
+#endif
+
+FUSION_FN float fu_abs(float x) { return fabsf(x); }
+FUSION_FN double fu_abs(double x) { return fabs(x); }
 
 // x * y + z, rounded once where the hardware does that, else twice: for fma, and for what a routine itself adds up.
 #if FUSION_CUDA

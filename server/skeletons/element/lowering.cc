@@ -53,9 +53,13 @@ class ElementLowering {
     body_.push_back(
         ir::Text(absl::StrCat("const ", number, " tiles = (", number,
                               ")((unsigned long long)(count + tile_elements - 1) / ", tile, ");")));
-    body_.push_back(ir::Loop(absl::StrCat("for (", number, " tile = (", number,
-                                          ")block; tile < tiles; tile += (", number, ")grid)"),
-                             std::move(body)));
+    // A processor reads memory faster in one long run.
+    body_.push_back(ir::Loop(
+        context_.options.simt ? absl::StrCat("for (", number, " tile = (", number,
+                                             ")block; tile < tiles; tile += (", number, ")grid)")
+                              : absl::StrCat("for (", number, " tile = tiles * block / grid, end = tiles * ",
+                                             "(block + 1) / grid; tile < end; ++tile)"),
+        std::move(body)));
 
     ir::Kernel kernel{
         .name = context_.kernel_name(""), .comment = context_.comment(), .threads = parameters_.threads};

@@ -143,21 +143,33 @@ class VectorLowering {
         width == 1 ? "extent - base" : absl::StrCat("(extent - base + ", width - 1, ") / ", width);
     ir::Statement step = ir::LanePhase(
         lines, unroll > 1 ? "" : absl::StrCat("(", remaining, " < lanes ? ", remaining, " : lanes)"));
+    const std::string begin = EmitShare(tile), end = context_.options.simt ? "extent" : "end",
+                      together = context_.options.simt ? "groups * " : "";
     if (parts.empty()) {
-      body_.push_back(ir::Loop(absl::StrCat("for (fu_index base = group * ", tile,
-                                            "; base < extent; base += groups * ", tile, ")"),
-                               {std::move(step)}));
-    } else {
-      const std::string stride = absl::StrCat("groups * ", tile * steps_of_part);
       body_.push_back(ir::Loop(
-          absl::StrCat("for (fu_index first = group * ", tile, "; first < extent; first += ", stride, ")"),
-          {ir::Text(absl::StrCat("const fu_index last = extent - first < ", stride, " ? extent : first + ",
-                                 stride, ";")),
-           ir::Loop(absl::StrCat("for (fu_index base = first; base < last; base += groups * ", tile, ")"),
+          absl::StrCat("for (fu_index base = ", begin, "; base < ", end, "; base += ", together, tile, ")"),
+          {std::move(step)}));
+    } else {
+      const std::string stride = absl::StrCat(together, tile * steps_of_part);
+      body_.push_back(ir::Loop(
+          absl::StrCat("for (fu_index first = ", begin, "; first < ", end, "; first += ", stride, ")"),
+          {ir::Text(absl::StrCat("const fu_index last = ", end, " - first < ", stride, " ? ", end,
+                                 " : first + ", stride, ";")),
+           ir::Loop(absl::StrCat("for (fu_index base = first; base < last; base += ", together, tile, ")"),
                     {std::move(step)}),
            ir::LanePhase(std::move(parts))}));
     }
     if (!ends.empty()) body_.push_back(ir::LanePhase(std::move(ends)));
+  }
+
+  // Returns where a group begins. On a GPU groups take tiles in turns, as neighbours run at the same time; a
+  // processor reads memory faster in one long run, which ends at `end`.
+  std::string EmitShare(int64_t tile) {
+    if (context_.options.simt) return absl::StrCat("group * ", tile);
+    body_.push_back(ir::Text(absl::StrCat("const fu_index tiles = (extent + ", tile - 1, ") / ", tile,
+                                          ", past = tiles * (group + 1) / groups * ", tile,
+                                          ", end = past < extent ? past : extent;")));
+    return absl::StrCat("tiles * group / groups * ", tile);
   }
 
   // Adds the lines that compute a vector node for entry v.

@@ -1,5 +1,5 @@
 // z = x < y ? 1 : 0
 template <class T>
 FUSION_FN T lt_map(T x, T y) {
-  return x < y ? T(1) : T(0);
+  return fu_select(x < y, T(1), T(0));
 }
