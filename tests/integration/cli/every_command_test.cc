@@ -62,7 +62,9 @@ class EveryCommandTest : public ::testing::Test {
     // The same text in other words.
     std::vector<std::string> other = {"help"};
     other.insert(other.end(), path.begin(), path.end());
-    if (path != std::vector<std::string>{"help"}) EXPECT_EQ(client_.Run(other).out, help.out);
+    if (path != std::vector<std::string>{"help"}) {
+      EXPECT_EQ(client_.Run(other).out, help.out);
+    }
     commands_.push_back(command);
     for (const std::string& below : command.below) {
       std::vector<std::string> further = path;
@@ -102,7 +104,9 @@ TEST_F(EveryCommandTest, WrongUsageIsSaidInOneForm) {
       EXPECT_THAT(Refusal(command, {command.below[0] + "z"}),
                   ::testing::HasSubstr(absl::StrCat("did you mean ", command.below[0], "?")));
     }
-    if (!command.required.empty()) EXPECT_THAT(Refusal(command, {}), ::testing::HasSubstr(" is required"));
+    if (!command.required.empty()) {
+      EXPECT_THAT(Refusal(command, {}), ::testing::HasSubstr(" is required"));
+    }
   }
 }
 
@@ -123,7 +127,9 @@ TEST_F(EveryCommandTest, CompletionOffersWhatHelpLists) {
     std::string words, options;
     ASSERT_TRUE(std::getline(lines, words) && std::getline(lines, options));
     const std::vector<std::string> offered = absl::StrSplit(words, ' ');
-    if (!command.below.empty()) EXPECT_THAT(offered, IsSupersetOf(command.below));
+    if (!command.below.empty()) {
+      EXPECT_THAT(offered, IsSupersetOf(command.below));
+    }
     const std::vector<std::string> listed = absl::StrSplit(options, ' ');
     EXPECT_THAT(std::set<std::string>(listed.begin(), listed.end()), IsSupersetOf(command.options));
   }
