@@ -32,7 +32,10 @@ MODULES = {
     "server/model": ["server/plan", "server/target"],
     "server/skeletons": ["server/graph", "server/plan", "server/target", "server/model", "server/lowering"],
     "server/search": ["server/graph", "server/plan", "server/model", "server/skeletons"],
-    "server/cover": ["server/graph"],
+    "server/linear": [],
+    "server/polynomial": ["server/linear"],
+    "server/loops": ["server/parse", "server/polynomial"],
+    "server/cover": ["server/graph", "server/linear"],
     "server/codegen": ["library/catalog", "library/verification", "server/graph", "server/plan", "server/lowering", "server/target", "server/skeletons"],
     "server/dispatch": ["db/store"],
     "server/rank": [],
@@ -55,7 +58,7 @@ MODULES = {
     # Both find the server in the same way.
     "client/config": ["base/rpc"],
     # It reads graphs from files of JSON as the server does, and `doctor` asks what this machine offers to a worker.
-    "client/cli": ["client/api", "client/config", "base/plots", "base/rpc", "server/parse", "worker/agent"],
+    "client/cli": ["client/api", "client/config", "base/plots", "base/rpc", "server/parse", "server/loops", "worker/agent"],
     # The server in the program's own process, without a worker; declarations are checked as the server does.
     "client/tuner": ["client/config", "server/rpc", "server/upkeep", "server/tuner", "base/rpc"],
 }
@@ -63,7 +66,7 @@ MODULES = {
 # Third-party headers that are kept in few places: (pattern, modules or single files that may include them, rule).
 CONFINED = [
     (r"sqlite3(ext)?\.h", ["db/store", "tests/unit", "tests/fault", "tests/bench"], "sqlite3.h is included in db/store alone"),
-    (r"(lpsolve/)?lp_lib\.h", ["server/cover"], "lp_lib.h is included in server/cover alone"),
+    (r"(lpsolve/)?lp_lib\.h", ["server/linear"], "lp_lib.h is included in server/linear alone"),
     # The header of partitioned loops is compiled by users' CUDA programs, never into ours; its test is such a program.
     (r"(cuda/)?(cuda|cuda_runtime|cuda_runtime_api|nvrtc|nvml)\.h",
      ["client/tuner/cuda_partition_device.h", "tests/gpu/partitioned_loop"],
@@ -77,11 +80,11 @@ CONFINED = [
 ]
 
 # Modules that see no protocol message, so that they can be used and tested as plain values and algorithms.
-WITHOUT_PROTOCOL = ["base/monitor", "base/plots", "db/store", "server/cover", "server/accuracy", "library/device", "library/functions",
+WITHOUT_PROTOCOL = ["base/monitor", "base/plots", "db/store", "server/cover", "server/linear", "server/polynomial", "server/accuracy", "library/device", "library/functions",
                     "base/sandbox"]
 
 # What code of a module does not say (outside comments and strings): (pattern, modules, rule). These are lines of the modules' READMEs.
-COMPILER = ["server/graph", "server/parse", "server/plan", "server/target", "server/model", "server/lowering", "server/skeletons", "server/search", "server/cover",
+COMPILER = ["server/graph", "server/parse", "server/plan", "server/target", "server/model", "server/lowering", "server/skeletons", "server/search", "server/cover", "server/linear", "server/polynomial", "server/loops",
             "server/codegen", "server/rank",
             "server/accuracy", "server/tuner"]
 WORDS = [
@@ -210,7 +213,7 @@ SELF_TESTS = [
     ("server/rpc/a.cc", "#include <sqlite3.h>\n", "db/store alone"),
     ("db/store/a.cc", "#include <sqlite3.h>\n", None),
     ("db/store/a.cc", '#include "fusion/v1/graph.pb.h"\n', "no protocol message"),
-    ("server/search/a.cc", "#include <lpsolve/lp_lib.h>\n", "server/cover alone"),
+    ("server/search/a.cc", "#include <lpsolve/lp_lib.h>\n", "server/linear alone"),
     ("server/codegen/a.cc", "#include <cuda.h>\n", "users' CUDA programs alone"),
     ("worker/measure/a.cc", "#include <cuda.h>\n", "users' CUDA programs alone"),
     ("client/tuner/cuda_partition_device.h", "#include <cuda_runtime_api.h>\n", None),

@@ -1,9 +1,13 @@
+#include "server/loops/check.h"
+
 #include <iostream>
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include "client/cli/c_source.h"
 #include "client/cli/invocation.h"
+#include "client/cli/render.h"
 #include "client/cli/source_file.h"
 #include "client/cli/target_option.h"
 #include "google/protobuf/util/json_util.h"
@@ -33,7 +37,53 @@ absl::StatusOr<std::string> Printed(const v1::CheckResponse& response, const std
   return json;
 }
 
+const char* VerdictName(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kIndependent:
+      return "independent";
+    case Verdict::kCarried:
+      return "carried";
+    case Verdict::kReduction:
+      return "reduction";
+    case Verdict::kUnknown:
+      break;
+  }
+  return "unknown";
+}
+
+// Loops are judged here: it takes no server, no library of functions and no device.
+ExitCode CheckC(const Invocation& invocation, const CheckOptions& options) {
+  if (!options.sizes.empty() || !options.print.empty())
+    return invocation.Report(
+        absl::InvalidArgumentError("--size and --print are for graphs; loops are judged for all sizes"));
+  absl::StatusOr<std::string> text = ReadC(options.file);
+  if (!text.ok()) return invocation.Report(text.status());
+  const auto loops = CheckLoops(*text, options.file);
+  if (!loops.ok()) {
+    SourceFile file{.name = options.file, .source = {}, .text = *std::move(text)};
+    return ReportWithSource(invocation, loops.status(), file);
+  }
+  Json list = Json::array();
+  for (const CheckedLoop& loop : *loops) {
+    if (!invocation.json) {
+      std::cout << LoopText(loop, options.file) << "\n";
+      continue;
+    }
+    Json one = {{"line", loop.position.line},
+                {"column", loop.position.column},
+                {"counter", loop.counter},
+                {"verdict", VerdictName(loop.verdict.verdict)},
+                {"claimed", loop.claim == Claim::kMetaFor || loop.claim == Claim::kOpenMp}};
+    if (!loop.verdict.text.empty()) one["because"] = loop.verdict.text;
+    if (!loop.verdict.witness.empty()) one["witness"] = loop.verdict.witness;
+    list.push_back(std::move(one));
+  }
+  if (invocation.json) std::cout << JsonText({{"schema", "fusion.loops/1"}, {"loops", std::move(list)}});
+  return kDone;
+}
+
 ExitCode Check(const Invocation& invocation, const CheckOptions& options) {
+  if (IsCFile(options.file)) return CheckC(invocation, options);
   absl::StatusOr<SourceFile> file = ReadSource(options.file, options.sizes);
   if (!file.ok()) return invocation.Report(file.status());
   EmbeddedOptions embedded;
@@ -59,8 +109,10 @@ ExitCode Check(const Invocation& invocation, const CheckOptions& options) {
 
 void AddCheckCommand(CLI::App* app, Invocation* invocation) {
   auto options = std::make_shared<CheckOptions>();
-  CLI::App* command = app->add_subcommand("check", "Parse and type check a graph; all errors at once");
-  command->add_option("FILE", options->file, "Graph: .fuse, .json or .pb; - reads .fuse from stdin")
+  CLI::App* command =
+      app->add_subcommand("check", "Check a graph, or whether loops in C are parallel; all errors at once");
+  command
+      ->add_option("FILE", options->file, "Graph: .fuse, .json or .pb; - reads .fuse from stdin. Loops: .c")
       ->required();
   command->add_option("--size", options->sizes, "Value of a size, as n=1000000; may be repeated")
       ->allow_extra_args(false);

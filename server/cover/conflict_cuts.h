@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "server/cover/deadline.h"
 #include "server/cover/schedule.h"
 #include "server/cover/set_problem.h"
+#include "server/linear/deadline.h"
 
 namespace fusion {
 

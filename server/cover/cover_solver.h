@@ -41,8 +41,8 @@ struct CoverOptions {
   std::chrono::duration<double> time_limit = std::chrono::seconds(10);  // > 0
   // When set, receives the 0/1 program of the best cover, with its cuts, in lp_solve's .lp format.
   std::string* lp_text = nullptr;
-  // When set, sees every answer of lp_solve before it is used, and may change it (linear_program.h): so tests
-  // check what is done about wrong answers.
+  // When set, sees every answer of lp_solve before it is used, and may change it (partition_program.h): so
+  // tests check what is done about wrong answers.
   std::function<void(EngineAnswer&)> filter;
 };
 

@@ -3,9 +3,9 @@
 
 #include <optional>
 
-#include "server/cover/deadline.h"
 #include "server/cover/partition.h"
 #include "server/cover/set_problem.h"
+#include "server/linear/deadline.h"
 
 namespace fusion {
 

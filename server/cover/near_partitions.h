@@ -5,9 +5,9 @@
 #include <chrono>
 #include <vector>
 
-#include "server/cover/deadline.h"
 #include "server/cover/partition.h"
 #include "server/cover/set_problem.h"
+#include "server/linear/deadline.h"
 
 namespace fusion {
 

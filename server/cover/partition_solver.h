@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "server/cover/branch_and_cut.h"
-#include "server/cover/linear_program.h"
 #include "server/cover/partition.h"
 #include "server/cover/relaxation.h"
 #include "server/cover/schedule.h"
 #include "server/cover/set_problem.h"
+#include "server/linear/partition_program.h"
 
 namespace fusion {
 

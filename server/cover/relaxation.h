@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "server/cover/deadline.h"
-#include "server/cover/linear_program.h"
 #include "server/cover/schedule.h"
 #include "server/cover/set_problem.h"
+#include "server/linear/deadline.h"
+#include "server/linear/partition_program.h"
 
 namespace fusion {
 

@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "server/cover/cover_solver.h"
-#include "server/cover/linear_program.h"
+#include "server/linear/partition_program.h"
 
 namespace fusion {
 

@@ -18,13 +18,14 @@ mkdir -p "$build/found"
 status=0
 # Undefined behaviour ends the program like everything else that is found. Stacks of allocations are recorded with every allocation.
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 ASAN_OPTIONS=malloc_context_size=4
-for name in parse submit synchronize worker_sequences service_calls stored_rows tuner device_code runner_replies requests; do
+for name in parse loops submit synchronize worker_sequences service_calls stored_rows tuner device_code runner_replies requests; do
   options=-max_len=16384 runs=$limit
   # A source reaches tens of thousands of features of the parser. Weighing inputs by them takes libFuzzer longer than running these, so
   # edges alone count here; what is wrong with a long source is wrong with a short one, as limits on lengths have tests of their own.
   edges_alone="-max_len=1024 -entropic=0 -use_counters=0"
   case $name in
     parse) seeds=$root/examples options=$edges_alone ;;
+    loops) seeds=$root/examples/loops options="$edges_alone -timeout=60" ;;
     submit) seeds="$root/examples $root/tests/fuzz/corpus/submit" options=$edges_alone ;;
     tuner | device_code | requests) seeds=$root/tests/fuzz/corpus/$name options=-max_len=4096 ;;
     worker_sequences | service_calls)  # an input is up to 64 calls of a farm, or 8 of a server

@@ -77,6 +77,27 @@ TEST_F(CommandsTest, AGraphWithFunctionsOfItsOwnIsPrintedWholeOrNotAtAll) {
   }
 }
 
+TEST_F(CommandsTest, LoopsInCAreJudgedWithoutAServer) {
+  const std::string race =
+      "#define AT(i) a[i]\nint n;\nfloat a[n];\n#pragma omp parallel for\nfor (int i = 0; i < n - 1; i++) "
+      "AT(i) = AT(i + 1);\n";
+  const std::string file = program_.Write("race.c", race);
+  ProcessResult refused = program_.Run({"check", file});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_EQ(refused.out, "");
+  EXPECT_THAT(refused.err,
+              HasSubstr("race.c:5:33: error: iterations of i share a[i] (written here, read at 5:"));
+  EXPECT_THAT(refused.err, HasSubstr("i = 0 and i = 1 both touch a[1]"));
+  const std::string fine = program_.Write(
+      "fine.c", "int n;\nfloat a[n];\n#pragma omp parallel for\nfor (int i = 0; i < n; i++) a[i] = i;\n");
+  EXPECT_EQ(program_.Run({"check", fine}).out, fine + ":4:1: i is parallel: proved\n");
+  const json loops = json::parse(program_.Run({"check", fine, "--json"}).out);
+  EXPECT_EQ(loops["schema"], "fusion.loops/1");
+  EXPECT_EQ(loops["loops"][0]["verdict"], "independent");
+  EXPECT_EQ(loops["loops"][0]["claimed"], true);
+  EXPECT_EQ(program_.Run({"check", fine, "--size", "n=3"}).exit_code, 2);
+}
+
 TEST_F(CommandsTest, ExplainNeedsNoDevice) {
   const std::string file = program_.Write("add.fuse", kAddSource);
   ProcessResult result = program_.Run({"explain", file, "--target", "cuda", "--arch", "sm_90", "--json"});

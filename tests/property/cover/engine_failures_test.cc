@@ -7,7 +7,7 @@
 #include <limits>
 #include <random>
 
-#include "server/cover/linear_program.h"
+#include "server/linear/partition_program.h"
 #include "tests/property/cover/small_graphs.h"
 #include "tests/random_dags.h"
 

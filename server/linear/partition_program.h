@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "server/cover/deadline.h"
+#include "server/linear/deadline.h"
 
 namespace fusion {
 

@@ -1,4 +1,4 @@
-#include "server/cover/linear_program.h"
+#include "server/linear/partition_program.h"
 
 #include <lpsolve/lp_lib.h>
 

@@ -1,0 +1,88 @@
+#include "server/loops/check.h"
+
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "server/loops/nest.h"
+#include "server/loops/parser.h"
+
+namespace fusion {
+namespace {
+
+const char* ClaimText(Claim claim) {
+  switch (claim) {
+    case Claim::kMetaFor:
+      return "meta_for";
+    case Claim::kOpenMp:
+      return "the pragma";
+    case Claim::kAsked:
+    case Claim::kNone:
+      break;
+  }
+  return "nothing";
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<CheckedLoop>> CheckLoops(absl::string_view text, const std::string& file_name) {
+  ErrorList errors(file_name);
+  const CProgram program = ParseC(text, &errors);
+  std::vector<CheckedLoop> checked;
+  if (program.regions.size() > kMostRegions)
+    errors.Add({},
+               absl::StrCat("has ", program.regions.size(), " marked loops; ", kMostRegions, " are allowed"));
+  for (const CRegion& region : program.regions) {
+    if (program.regions.size() > kMostRegions) break;
+    const int before = errors.count();
+    const std::unique_ptr<Nest> nest = BuildNest(program, region, &errors);
+    if (nest->accesses.size() > kMostAccesses)
+      errors.Add({region.statement->position},
+                 absl::StrCat("these loops have ", nest->accesses.size(), " accesses to arrays; ",
+                              kMostAccesses, " are allowed"));
+    if (errors.count() > before) continue;
+    for (LoopVerdict& verdict : FindDependences(*nest)) {
+      const NestLoop& loop = nest->loops[verdict.loop];
+      const bool claimed = loop.claim == Claim::kMetaFor || loop.claim == Claim::kOpenMp;
+      if (claimed && (verdict.verdict == Verdict::kCarried || verdict.verdict == Verdict::kReduction))
+        errors.Add({verdict.position},
+                   absl::StrCat("iterations of ", loop.counter, " share ", verdict.text, ", so ",
+                                ClaimText(loop.claim), " at ", loop.position.line, ":", loop.position.column,
+                                " is wrong: ", verdict.witness,
+                                verdict.verdict == Verdict::kReduction
+                                    ? "; what is only added up wants a reduction clause"
+                                    : ""));
+      checked.push_back({loop.counter, loop.position, loop.claim, std::move(verdict)});
+    }
+  }
+  if (!errors.empty()) return errors.ToStatus();
+  if (program.regions.empty())
+    return absl::NotFoundError(
+        absl::StrCat(file_name,
+                     ": no loops are marked: put \"#pragma fusion parametric\" before a loop, or use "
+                     "meta_schedule or OpenMP"));
+  return checked;
+}
+
+std::string LoopText(const CheckedLoop& loop, const std::string& file_name) {
+  std::string text =
+      absl::StrCat(file_name, ":", loop.position.line, ":", loop.position.column, ": ", loop.counter);
+  switch (loop.verdict.verdict) {
+    case Verdict::kIndependent:
+      return absl::StrCat(text, " is parallel: proved");
+    case Verdict::kReduction:
+      return absl::StrCat(text, " adds up ", loop.verdict.text, ": ", loop.verdict.witness);
+    case Verdict::kCarried:
+      return absl::StrCat(text, " is serial: its iterations share ", loop.verdict.text, ": ",
+                          loop.verdict.witness);
+    case Verdict::kUnknown:
+      break;
+  }
+  const bool claimed = loop.claim == Claim::kMetaFor || loop.claim == Claim::kOpenMp;
+  return claimed
+             ? absl::StrCat(text, " is parallel: ", ClaimText(loop.claim),
+                            " says so; not proved, because of ", loop.verdict.text)
+             : absl::StrCat(text, " is serial: not proved to be parallel, because of ", loop.verdict.text);
+}
+
+}  // namespace fusion

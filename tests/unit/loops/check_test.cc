@@ -1,0 +1,270 @@
+#include "server/loops/check.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace fusion {
+namespace {
+
+using ::testing::HasSubstr;
+
+// The lines of all loops, or the errors.
+std::string Checked(absl::string_view text) {
+  const auto loops = CheckLoops(text, "x.c");
+  if (!loops.ok()) return std::string(loops.status().message());
+  return absl::StrJoin(*loops, "\n", [](std::string* out, const CheckedLoop& loop) {
+    absl::StrAppend(out, LoopText(loop, "x.c"));
+  });
+}
+
+TEST(CheckLoopsTest, ReversalIsParallel) {
+  EXPECT_EQ(Checked("int N, In[N], Out[N];\n"
+                    "#pragma fusion parametric\n"
+                    "for (int i = 0; i < N; i++)\n"
+                    "  Out[N-1-i] = In[i];\n"),
+            "x.c:3:1: i is parallel: proved");
+}
+
+// Chen et al. 2017: smoothing, whose two kernels run one after the other in a loop on the host.
+constexpr char kSmoothing[] =
+    "int N, B, T;\n"
+    "float a[N], b[N];\n"
+    "int ub_v = (N - 2) / B;\n"
+    "meta_schedule {\n"
+    "  for (int t = 0; t < T; ++t) {\n"
+    "    meta_for (int v = 0; v < ub_v; v++)\n"
+    "      meta_for (int u = 0; u < B; u++) {\n"
+    "        int p = v * B + u;\n"
+    "        b[p+1] = (a[p] + a[p+1] + a[p+2])/3;\n"
+    "      }\n"
+    "    meta_for (int v = 0; v < ub_v; v++)\n"
+    "      meta_for (int u = 0; u < B; u++) {\n"
+    "        int w = v * B + u;\n"
+    "        a[w+1] = b[w+1];\n"
+    "      }\n"
+    "  }\n"
+    "}\n";
+TEST(CheckLoopsTest, SmoothingIsParallel) {
+  EXPECT_EQ(Checked(kSmoothing),
+            "x.c:6:5: v is parallel: proved\nx.c:7:7: u is parallel: proved\n"
+            "x.c:11:5: v is parallel: proved\nx.c:12:7: u is parallel: proved");
+}
+
+TEST(CheckLoopsTest, GranularityAndReversalWithABlockSize) {
+  EXPECT_EQ(Checked("int N, B, s, dim;\nfloat a[N], c[N];\n"
+                    "#pragma fusion parameter s in 1..64\n"
+                    "#pragma fusion parameter B in 1..1024\n"
+                    "meta_schedule cache(a, c) {\n"
+                    "  meta_for (int i = 0; i < dim; i++)\n"
+                    "    meta_for (int j = 0; j < B; j++)\n"
+                    "      for (int k = 0; k < s; ++k) {\n"
+                    "        int x = (i*s+k)*B+j;\n"
+                    "        int y = N-1-x;\n"
+                    "        c[y] = a[x];\n"
+                    "      }\n"
+                    "}\n"),
+            "x.c:6:3: i is parallel: proved\nx.c:7:5: j is parallel: proved");
+}
+
+TEST(CheckLoopsTest, AWrongStrideIsFoundWithTheIterations) {
+  EXPECT_THAT(Checked("int N, B, s, dim;\nfloat a[N], c[N];\n"
+                      "#pragma fusion parameter s in 2..64\n"
+                      "#pragma fusion parameter B in 2..1024\n"
+                      "meta_schedule {\n"
+                      "  meta_for (int i = 0; i < dim; i++)\n"
+                      "    meta_for (int j = 0; j < B; j++)\n"
+                      "      for (int k = 0; k < s; ++k)\n"
+                      "        c[i*s*B+k*(B-1)+j] = a[i*s*B+k*B+j];\n"
+                      "}\n"),
+              HasSubstr("x.c:9:9: error: iterations of j share c[i * s * B + k * (B - 1) + j] (written "
+                        "here), so meta_for at 7:5 is wrong: "));
+}
+
+TEST(CheckLoopsTest, BranchesOfOneConditionDoNotMeet) {
+  // Chen et al. 2017: 1D Jacobi in one array of 2 N entries.
+  EXPECT_EQ(Checked("int T, N, s, B;\nint a[2*N];\nint dim = (N-2)/(s*B);\n"
+                    "for (int t = 0; t < T; ++t)\n"
+                    "  meta_schedule {\n"
+                    "    meta_for (int i = 0; i < dim; i++)\n"
+                    "    meta_for (int j = 0; j < B; j++)\n"
+                    "      for (int k = 0; k < s; ++k) {\n"
+                    "        int p = i * s * B + k * B + j;\n"
+                    "        int p1 = p + 1;\n"
+                    "        int p2 = p + 2;\n"
+                    "        int np = N + p;\n"
+                    "        int np1 = N + p + 1;\n"
+                    "        int np2 = N + p + 2;\n"
+                    "        if (t % 2)\n"
+                    "          a[p1] = (a[np] + a[np1] + a[np2]) / 3;\n"
+                    "        else\n"
+                    "          a[np1] = (a[p] + a[p1] + a[p2]) / 3;\n"
+                    "      }\n"
+                    "  }\n"),
+            "x.c:6:5: i is parallel: proved\nx.c:7:5: j is parallel: proved");
+}
+
+TEST(CheckLoopsTest, MultiplicationInTilesWithFlatIndices) {
+  EXPECT_EQ(
+      Checked("int N, B0, B1, B, s, dim, dim0, dim1;\nfloat a[N][N], b[N][N], c[N*N];\n"
+              "#pragma fusion parametric\n"
+              "for (int i = 0; i < N; i++)\n"
+              "  for (int j = 0; j < N; j++)\n"
+              "    for (int k = 0; k < N; k++)\n"
+              "      c[i*N+j] = c[i*N+j] + a[i][k] * b[k][j];\n"),
+      "x.c:4:1: i is parallel: proved\nx.c:5:3: j is parallel: proved\n"
+      "x.c:6:5: k adds up c[i * N + j] (written here, read at 7:18): N = 3: k = 0 and k = 1 both touch c[0]");
+}
+
+TEST(CheckLoopsTest, ACarriedDependenceNamesBothAccesses) {
+  EXPECT_EQ(Checked("float a[1000];\n"
+                    "int main() {\n"
+                    "  int i, len = 1000;\n"
+                    "#pragma omp parallel for private(i)\n"
+                    "  for (i = 0; i < len - 1; i++)\n"
+                    "    a[i] = a[i+1] + 1;\n"
+                    "  return 0;\n"
+                    "}\n"),
+            "x.c:6:5: error: iterations of i share a[i] (written here, read at 6:12), so the pragma at 5:3 "
+            "is wrong: "
+            "i = 0 and i = 1 both touch a[1]");
+}
+
+TEST(CheckLoopsTest, ScalarsAreSharedUnlessSomebodySaysOtherwise) {
+  const auto with = [](absl::string_view clause) {
+    return Checked(absl::StrCat("int n; float a[n]; float sum; int i;\n#pragma omp parallel for ", clause,
+                                "\nfor (i = 0; i < n; i++) sum += a[i];\n"));
+  };
+  EXPECT_EQ(with("reduction(+: sum)"), "x.c:3:1: i is parallel: proved");
+  EXPECT_EQ(with(""),
+            "x.c:3:25: error: iterations of i share sum (written here, read at 3:25), so the pragma at 3:1 "
+            "is wrong: n = 3: i = 0 and i = 1 "
+            "both touch sum; what is only added up wants a reduction clause");
+  // The counter of an inner loop that is declared outside.
+  EXPECT_THAT(Checked("int n; float a[n][n]; int i, j;\n#pragma omp parallel for\nfor (i = 0; i < n; i++)\n"
+                      "  for (j = 0; j < n; j++) a[i][j] = 1;\n"),
+              HasSubstr("iterations of i share j (written here)"));
+  EXPECT_EQ(
+      Checked(
+          "int n; float a[n][n]; int i, j;\n#pragma omp parallel for private(j)\nfor (i = 0; i < n; i++)\n"
+          "  for (j = 0; j < n; j++) a[i][j] = 1;\n"),
+      "x.c:3:1: i is parallel: proved");
+}
+
+TEST(CheckLoopsTest, WhatOnlyThePragmaSaysIsMarked) {
+  EXPECT_EQ(Checked("int n, idx[n]; float a[n], b[n];\n#pragma omp parallel for\nfor (int i = 0; i < n; i++) "
+                    "a[idx[i]] = b[i];\n"),
+            "x.c:3:1: i is parallel: the pragma says so; not proved, because of a[idx[i]] (written here)");
+  EXPECT_EQ(Checked("int n, idx[n]; float a[n], b[n];\n#pragma fusion parametric\nfor (int i = 0; i < n; "
+                    "i++) a[idx[i]] = b[i];\n"),
+            "x.c:3:1: i is serial: not proved to be parallel, because of a[idx[i]] (written here)");
+  // Reading by an index from memory is no harm.
+  EXPECT_EQ(Checked("int n, idx[n]; float a[n], b[n];\n#pragma fusion parametric\nfor (int i = 0; i < n; "
+                    "i++) a[i] = b[idx[i]];\n"),
+            "x.c:3:1: i is parallel: proved");
+}
+
+TEST(CheckLoopsTest, TrianglesGuardsAndSteps) {
+  // LU of Chen et al. 2017, with the undeclared d repaired: p is k + 1 at least, so columns are apart.
+  EXPECT_EQ(Checked("#define N 2048\nfloat L[N*N], U[N*N];\nint G, B;\n"
+                    "for (int k = 0; k < N; ++k) {\n"
+                    "#pragma omp target\n#pragma omp teams num_teams(G) \\\n  thread_limit(B)\n"
+                    "#pragma omp distribute parallel for schedule(static, 1)\n"
+                    "for (int i = 0; i < N; i++)\n"
+                    "  if (i < N-k-1) {\n"
+                    "    int p = i + k + 1;\n"
+                    "    int in1 = k*N+p, in2 = k*N+k;\n"
+                    "    L[in1] = U[in1] / U[in2];\n"
+                    "    for (int j = k; j < N; j++) {\n"
+                    "      int in3 = j*N+p;\n"
+                    "      int in4 = k*N+p, in5 = j*N+k;\n"
+                    "      U[in3] -= L[in4] * U[in5];\n"
+                    "    }\n"
+                    "  }\n}\n"),
+            "x.c:9:1: i is parallel: proved");
+  EXPECT_EQ(Checked("int n; float a[2*n];\n#pragma fusion parametric\nfor (int i = 0; i < 2*n; i += 2) a[i] "
+                    "= a[i+1];\n"),
+            "x.c:3:1: i is parallel: proved");
+  EXPECT_EQ(Checked("int n; float a[n][n];\n#pragma fusion parametric\nfor (int i = 0; i < n; i++)\n  for "
+                    "(int j = 0; j < i; j++) a[i][j] = a[j][i];\n"),
+            "x.c:3:1: i is parallel: proved\nx.c:4:3: j is parallel: proved");
+}
+
+TEST(CheckLoopsTest, AllErrorsAreReportedAtTheirPlaces) {
+  EXPECT_EQ(Checked("int n; float a[n];\n"
+                    "#pragma omp parallel for shedule(static)\n"
+                    "for (int i = 0; i < n; i++) a[i] = b[i] + d;\n"
+                    "#pragma fusion parametric\n"
+                    "for (int i = 0; i < n; i++) { a[i][0] = foo(i); break; }\n"
+                    "#pragma fusion parametric\n"
+                    "for (int i = 0; i < n; i++) while (1) a[i] = 0;\n"),
+            "x.c:2:26: error: the clause shedule is unknown (did you mean schedule?)\n"
+            "x.c:3:36: error: b is not declared\nx.c:3:43: error: d is not declared\n"
+            "x.c:5:49: error: \"break\" has no place in loops for a device\n"
+            "x.c:7:29: error: \"while\" has no place in loops for a device");
+  EXPECT_EQ(
+      Checked(
+          "int n; float a[n];\n#pragma fusion parametric\nfor (int i = 0; i < n; i++) a[i] = b[i] + d;\n"),
+      "x.c:3:36: error: b is not declared\nx.c:3:43: error: d is not declared");
+  EXPECT_EQ(Checked("int n; float a[n];\n#pragma fusion parametric\nfor (int i = 0; i < n; i--) a[i] = 0;\n"),
+            "x.c:3:17: error: this loop counts down and ends above its bound, which it never meets");
+  EXPECT_EQ(Checked("long x;\nmeta_schedule { x = meta_fork fib(3); }\n"),
+            "x.c:2:21: error: meta_fork is of the fork-join model, which no GPU has; loops for a device are "
+            "meta_for");
+  EXPECT_THAT(Checked("int main() { return 0; }\n"), HasSubstr("no loops are marked"));
+  EXPECT_THAT(Checked(std::string(70000, ' ')), HasSubstr("the text has 70000 bytes; 65536 are allowed"));
+  EXPECT_THAT(Checked("#ifdef X\n#endif\n#pragma fusion parametric\nfor (int i = 0; i < 3; i++) ;\n"),
+              HasSubstr("x.c:1:1: error: #ifdef is the preprocessor's; give what `cc -E` makes of the file"));
+}
+
+TEST(CheckLoopsTest, PointersThatAreGivenOthersMayBeTheSameMemory) {
+  const auto with = [](absl::string_view statement) {
+    return Checked(absl::StrCat(
+        "int n; double *u, *v;\nvoid f(void) {\n  u = malloc(n); v = malloc(n);\n", statement,
+        "\n#pragma omp parallel for\n  for (int i = 1; i < n - 1; i++) v[i] = u[i-1] + u[i+1];\n}\n"));
+  };
+  EXPECT_EQ(with(""), "x.c:6:3: i is parallel: proved");
+  EXPECT_THAT(
+      with("u = v;"),
+      HasSubstr(
+          "the pragma says so; not proved, because of u[i - 1] and v[i], which may be the same memory"));
+}
+
+TEST(CheckLoopsTest, IndicesThatLeaveTheirRowsTouchTheRowBefore) {
+  EXPECT_EQ(Checked("int n; double b[n][n];\n#pragma omp parallel for\nfor (int i = 1; i < n; i++)\n  for "
+                    "(int j = 0; j < n; j++) b[i][j] = b[i][j-1];\n"),
+            "x.c:4:31: error: iterations of i share b[i][j] (written here, read at 4:41), so the pragma at "
+            "3:1 is wrong: n = 3: i = 1 and i = 2 "
+            "both touch b[1][2]");
+}
+
+TEST(CheckLoopsTest, TeamsDoNotWaitBetweenLoops) {
+  EXPECT_THAT(
+      Checked("int n; float a[n], b[n];\n#pragma omp target\n#pragma omp teams\n{\n#pragma omp "
+              "distribute\nfor (int i = 0; i < n; i++) a[i] = i;\n"
+              "#pragma omp distribute\nfor (int i = 0; i < n; i++) b[i] = a[n-1-i];\n}\n"),
+      HasSubstr(
+          "x.c:3:1: error: teams do not wait for one another between the loops at 6 and 8, which share a"));
+  EXPECT_THAT(
+      Checked("int n; float a[n];\n#pragma omp target teams\nfor (int i = 0; i < n; i++) a[i] = i;\n"),
+      HasSubstr("x.c:2:1: error: no loop of this directive says what to share out"));
+}
+
+TEST(CheckLoopsTest, OtherStatementsMayBeAnyC) {
+  EXPECT_EQ(Checked("#include <stdio.h>\n"
+                    "typedef struct { int x; } S;\n"
+                    "static double sum(double *p, int n) { while (n--) *p++ += 1; return *p; }\n"
+                    "int main(int argc, char *argv[]) {\n"
+                    "  int i, len = 100;\n  if (argc > 1) len = atoi(argv[1]);\n"
+                    "  double a[len], *q = malloc(len * sizeof(double));\n"
+                    "  S s = {1}; switch (s.x) { case 1: break; }\n"
+                    "#pragma omp parallel for\n"
+                    "  for (i = 0; i < len; i++) a[i] = i;\n"
+                    "  printf(\"a[%d]\\n\", a[0]);\n  do { q[0]++; } while (q[0] < 3);\n  return 0;\n}\n"),
+            "x.c:10:3: i is parallel: proved");
+}
+
+}  // namespace
+}  // namespace fusion
