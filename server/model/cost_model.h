@@ -107,7 +107,7 @@ class CostModel {
   const KernelMemory* memory() const { return memory_.get(); }
 
  private:
-  void Multiply(double correction, RunTimeEstimate* estimate) const;
+  void Multiply(double correction, double floor_share, RunTimeEstimate* estimate) const;
 
   const Target* target_;
   DeviceDescription device_;
