@@ -11,6 +11,7 @@
 #include "client/cli/source_file.h"
 #include "client/cli/target_option.h"
 #include "google/protobuf/util/json_util.h"
+#include "server/loops/metafork.h"
 
 namespace fusion {
 namespace {
@@ -53,11 +54,19 @@ const char* VerdictName(Verdict verdict) {
 
 // Loops are judged here: it takes no server, no library of functions and no device.
 ExitCode CheckC(const Invocation& invocation, const CheckOptions& options) {
-  if (!options.sizes.empty() || !options.print.empty())
+  if (!options.sizes.empty())
     return invocation.Report(
-        absl::InvalidArgumentError("--size and --print are for graphs; loops are judged for all sizes"));
+        absl::InvalidArgumentError("--size is for graphs; loops are judged for all sizes"));
+  if (!options.print.empty() && options.print != "metafork")
+    return invocation.Report(absl::InvalidArgumentError("loops are printed as metafork"));
   absl::StatusOr<std::string> text = ReadC(options.file);
   if (!text.ok()) return invocation.Report(text.status());
+  if (options.print == "metafork") {
+    const absl::StatusOr<std::string> printed = PrintMetaFork(*text, options.file);
+    if (!printed.ok()) return ReportWithSource(invocation, printed.status(), {options.file, {}, *text});
+    std::cout << *printed;
+    return kDone;
+  }
   const auto loops = CheckLoops(*text, options.file);
   if (!loops.ok()) {
     SourceFile file{.name = options.file, .source = {}, .text = *std::move(text)};
@@ -84,6 +93,8 @@ ExitCode CheckC(const Invocation& invocation, const CheckOptions& options) {
 
 ExitCode Check(const Invocation& invocation, const CheckOptions& options) {
   if (IsCFile(options.file)) return CheckC(invocation, options);
+  if (options.print == "metafork")
+    return invocation.Report(absl::InvalidArgumentError("graphs are not printed as metafork"));
   absl::StatusOr<SourceFile> file = ReadSource(options.file, options.sizes);
   if (!file.ok()) return invocation.Report(file.status());
   EmbeddedOptions embedded;
@@ -118,8 +129,8 @@ void AddCheckCommand(CLI::App* app, Invocation* invocation) {
       ->allow_extra_args(false);
   command
       ->add_option("--print", options->print,
-                   "Print the graph as fuse, dot (Graphviz), json or proto (binary)")
-      ->check(CLI::IsMember({"fuse", "dot", "json", "proto"}));
+                   "Print a graph as fuse, dot (Graphviz), json or proto (binary), loops as metafork")
+      ->check(CLI::IsMember({"fuse", "dot", "json", "proto", "metafork"}));
   AddCommonOptions(command, invocation);
   command->callback([=] { invocation->run = [=] { return Check(*invocation, *options); }; });
 }

@@ -131,6 +131,7 @@ void AddCommands(CLI::App* app, Invocation* invocation) {
   app->require_subcommand(0, 1);  // behind a command its name is an argument as any other
   AddSubmitCommand(app, invocation);
   AddCheckCommand(app, invocation);
+  AddCasesCommand(app, invocation);
   AddExplainCommand(app, invocation);
   AddJobsCommands(app, invocation);
   AddFetchCommand(app, invocation);

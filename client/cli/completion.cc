@@ -32,9 +32,11 @@ void CollectCommands(CLI::App* app, const std::string& path, std::string* steps,
 // Values of options that have few, and the commands whose arguments are files.
 constexpr std::pair<const char*, const char*> kValues[] = {{"target", "auto cuda host"},
                                                            {"cache", "cold warm"},
-                                                           {"print", "fuse dot json proto"},
+                                                           {"print", "fuse dot json proto metafork"},
                                                            {"role", "user worker admin"}};
-bool TakesFiles(const std::string& path) { return path == "submit" || path == "check" || path == "explain"; }
+bool TakesFiles(const std::string& path) {
+  return path == "submit" || path == "check" || path == "explain" || path == "cases";
+}
 
 std::string FishQuoted(const std::string& text) {
   return absl::StrCat("'", absl::StrReplaceAll(text, {{"\\", "\\\\"}, {"'", "\\'"}}), "'");

@@ -68,6 +68,7 @@ class InterruptHandler {
 };
 
 void AddSubmitCommand(CLI::App* app, Invocation* invocation);
+void AddCasesCommand(CLI::App* app, Invocation* invocation);
 void AddCheckCommand(CLI::App* app, Invocation* invocation);
 void AddExplainCommand(CLI::App* app, Invocation* invocation);
 void AddJobsCommands(CLI::App* app, Invocation* invocation);

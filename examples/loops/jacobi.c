@@ -4,6 +4,7 @@ int T, N, s, B;
 #pragma fusion parameter B in 1..1024
 int dim = (N-2)/(s*B);
 int a[2*N];
+#pragma fusion registers 9 9
 for (int t = 0; t < T; ++t)
     meta_schedule {
         meta_for (int i = 0; i < dim; i++)

@@ -1,6 +1,16 @@
-// Reversing an array, as serial C (Chen et al. 2017, "Automatic CUDA code generation").
-int N;
-int In[N], Out[N];
-#pragma fusion parametric
-for (int i = 0; i < N; i++)
-    Out[N-1-i] = In[i];
+// Reversing an array, s entries a thread (Chen et al. 2017). Where s*B does not divide N, entries at the end are left out.
+int N, s, B;
+#pragma fusion parameter s in 1..64
+#pragma fusion parameter B in 1..1024
+int dim = N/(s*B);
+int a[N], c[N];
+#pragma fusion registers 4 3
+meta_schedule {
+    meta_for (int i = 0; i < dim; i++)
+        meta_for (int j = 0; j < B; j++)
+            for (int k = 0; k < s; ++k) {
+                int x = (i*s+k)*B+j;
+                int y = N-1-x;
+                c[y] = a[x];
+            }
+}

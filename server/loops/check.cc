@@ -4,6 +4,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "server/loops/nest.h"
 #include "server/loops/parser.h"
 
@@ -69,7 +70,10 @@ std::string LoopText(const CheckedLoop& loop, const std::string& file_name) {
       absl::StrCat(file_name, ":", loop.position.line, ":", loop.position.column, ": ", loop.counter);
   switch (loop.verdict.verdict) {
     case Verdict::kIndependent:
-      return absl::StrCat(text, " is parallel: proved");
+      return absl::StrCat(text, " is parallel: proved",
+                          loop.verdict.own.empty() ? ""
+                                                   : absl::StrCat(", where each iteration has its own ",
+                                                                  absl::StrJoin(loop.verdict.own, ", ")));
     case Verdict::kReduction:
       return absl::StrCat(text, " adds up ", loop.verdict.text, ": ", loop.verdict.witness);
     case Verdict::kCarried:

@@ -13,8 +13,6 @@
 namespace fusion {
 namespace {
 
-// Differences of the counters of inner loops are told apart by their signs, for so many loops at most.
-constexpr size_t kMostSplit = 3;
 // Witnesses are searched for so many pairs of a nest: each may take some milliseconds.
 constexpr int kMostTried = 100;
 
@@ -41,28 +39,37 @@ class Pair {
   }
 
   bool NeverMeets() {
-    const size_t inner = common_.size() + (first_.loops.size() - depth_ - 1 - common_.size()) +
-                         (second_.loops.size() - depth_ - 1 - common_.size());
-    for (size_t split = 0; split <= std::min(inner, kMostSplit); ++split)
-      if (Prove(split, {})) return true;
-    return false;
+    // Inner loops around both accesses stand first, then those of the first alone, then those of the second.
+    const size_t of_first = first_.loops.size() - depth_ - 1, of_second = second_.loops.size() - depth_ - 1;
+    const int inner = static_cast<int>(of_first + of_second - common_.size());
+    if (ProveCases({}, {})) return true;
+    for (int one = 0; one < inner; ++one)
+      if (ProveCases({one}, {})) return true;
+    for (int one = 0; one < inner; ++one)
+      for (int other = one + 1; other < inner; ++other)
+        if (ProveCases({one, other}, {})) return true;
+    return inner > 2 && ProveCases({0, 1, 2}, {});
   }
 
  private:
-  // The first `split` inner loops are told apart: those around both by the sign of the difference of their
-  // counters, the others by whether they are at their beginning.
-  bool Prove(size_t split, std::vector<int> cases) {
-    if (cases.size() == split) return ProveCase(cases);
+  using Cases = std::map<int, int>;  // by the number of an inner loop
+
+  // The loops of `split` are told apart: those around both by the sign of the difference of their counters,
+  // the others by whether they are at their beginning.
+  bool ProveCases(std::vector<int> split, const Cases& cases) {
+    if (split.empty()) return ProveCase(cases);
+    const int loop = split.back();
+    split.pop_back();
     for (int one : {0, 1, -1}) {
-      if (one < 0 && cases.size() >= common_.size()) continue;
-      cases.push_back(one);
-      if (!Prove(split, cases)) return false;
-      cases.pop_back();
+      if (one < 0 && loop >= static_cast<int>(common_.size())) continue;
+      Cases with = cases;
+      with[loop] = one;
+      if (!ProveCases(split, with)) return false;
     }
     return true;
   }
 
-  bool ProveCase(const std::vector<int>& cases) {
+  bool ProveCase(const Cases& cases) {
     counters_.clear();
     conditions_.clear();
     renamed_.clear();
@@ -76,15 +83,18 @@ class Pair {
     renamed_.emplace_back(carrier.symbol, at + delta);
     for (const Polynomial& condition : carrier.conditions) conditions_.push_back(Renamed(condition));
     const size_t of_first = first_.loops.size() - depth_ - 1, of_second = second_.loops.size() - depth_ - 1;
+    const auto case_of = [&](size_t number) {
+      const auto found = cases.find(static_cast<int>(number));
+      return found == cases.end() ? nullptr : &found->second;
+    };
     for (size_t i = 0; i < of_first; ++i) {
       AddCounter(first_.loops[depth_ + 1 + i]);
-      if (i >= common_.size() && i < cases.size()) Begin(cases[i], &counters_.back());
+      if (i >= common_.size() && case_of(i) != nullptr) Begin(*case_of(i), &counters_.back());
     }
     for (size_t i = 0; i < of_second; ++i) {
-      const bool by_sign = i < common_.size() && i < cases.size();
-      AddSecond(second_.loops[depth_ + 1 + i], by_sign ? &cases[i] : nullptr);
+      AddSecond(second_.loops[depth_ + 1 + i], i < common_.size() ? case_of(i) : nullptr);
       const size_t number = of_first + i - common_.size();  // behind those of the first
-      if (i >= common_.size() && number < cases.size()) Begin(cases[number], &counters_.back());
+      if (i >= common_.size() && case_of(number) != nullptr) Begin(*case_of(number), &counters_.back());
     }
     AddGuards(first_, false);
     AddGuards(second_, true);
@@ -297,18 +307,32 @@ class Dependences {
           IsIn(judged.privates, scalar.name) || IsIn(judged.reductions, scalar.name) ||
           !seen.insert(scalar.name).second)
         continue;
-      bool sums = true, written_first = false, first = true;
+      bool sums = true;
+      const NestScalar* first = nullptr;
+      bool written_first = true;
       SourcePosition other;
       for (const NestScalar& use : nest_.scalars) {
-        if (use.name != scalar.name || !Contains(loop, use.loops) || use.owner != scalar.owner) continue;
-        if (first) written_first = use.writes && !use.accumulates;
-        first = false;
-        sums &= use.accumulates || (!use.writes && use.order + 3 > scalar.order && scalar.accumulates);
+        if (use.name != scalar.name || use.owner != scalar.owner) continue;
+        if (!Contains(loop, use.loops)) {
+          // Nobody reads it when the loop has run.
+          const bool before = use.order < scalar.order &&
+                              (use.loops.empty() || scalar.loops.empty() || use.loops[0] != scalar.loops[0]);
+          written_first &= use.writes || before;
+          continue;
+        }
+        if (first == nullptr) {
+          first = &use;
+          written_first &= use.writes && !use.accumulates;
+        }
+        // Whoever reads it has passed the first write.
+        written_first &= BeginsWith(use.loops, first->loops) && BeginsWith(use.branches, first->branches);
+        sums &= use.accumulates;
         if (!use.writes) other = use.position;
       }
-      // Whoever asks wants to know whether iterations could have their own, as they may where each writes
-      // first.
-      if (judged.claim != Claim::kOpenMp && written_first) continue;
+      if (judged.claim != Claim::kOpenMp && (scalar.counter || written_first)) {
+        if (!scalar.counter) verdict->own.push_back(scalar.name);
+        continue;
+      }
       const std::optional<std::string> witness = FindTwoIterations(nest_, loop);
       Report(!witness ? Verdict::kUnknown
              : sums   ? Verdict::kReduction
@@ -318,6 +342,10 @@ class Dependences {
                           other.line > 0 ? absl::StrCat(", read at ", PositionText(other)) : "", ")"),
              witness ? absl::StrCat(*witness, " both touch ", scalar.name) : "", verdict);
     }
+  }
+
+  static bool BeginsWith(const std::vector<int>& list, const std::vector<int>& beginning) {
+    return list.size() >= beginning.size() && std::equal(beginning.begin(), beginning.end(), list.begin());
   }
 
   // The worst stands.

@@ -23,6 +23,8 @@ struct LoopVerdict {
   // read at 7:14)".
   SourcePosition position;
   std::string text;
+  std::vector<std::string>
+      own;              // scalars of which each iteration has to have its own, as each writes them first
   std::string witness;  // kCarried, kReduction: "n = 3: i = 0 and i = 1 both touch a[1]"
 };
 

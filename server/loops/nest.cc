@@ -377,10 +377,12 @@ class NestBuilder {
         now.whole = single;
       }
       guards_.push_back(std::move(now));
+      branches_.push_back(next_branch_++);
       const auto before = names_;
       Walk(*statement.body[branch]);
       names_ = before;
       guards_.pop_back();
+      branches_.pop_back();
     }
     ForgetAssigned(statement);
   }
@@ -512,6 +514,8 @@ class NestBuilder {
                                   .writes = true,
                                   .position = statement.variable.position,
                                   .loops = loops_,
+                                  .branches = branches_,
+                                  .counter = true,
                                   .owner = outer->second.back().owner,
                                   .order = order_++});
       }
@@ -703,6 +707,7 @@ class NestBuilder {
                               .accumulates = accumulates,
                               .position = use.position,
                               .loops = loops_,
+                              .branches = branches_,
                               .owner = name.owner,
                               .order = order_++});
   }
@@ -716,6 +721,8 @@ class NestBuilder {
   std::set<std::string> may_be_parameter_, positive_, reported_, noted_, symbols_of_loops_;
   std::vector<int> loops_;         // around the statement
   std::vector<NestGuard> guards_;  // likewise
+  std::vector<int> branches_;      // likewise
+  int next_branch_ = 0;
   std::vector<std::string> outer_privates_, outer_reductions_;
   bool asked_ = false;
   int collapsed_ = 0;  // loops that follow belong to a directive already read

@@ -68,8 +68,10 @@ struct NestScalar {
   bool writes = false;
   bool accumulates = false;
   SourcePosition position;
-  std::vector<int> loops;  // around it
-  int owner = -1;          // the loop in which it is declared; -1: outside of all
+  std::vector<int> loops;     // around it
+  std::vector<int> branches;  // of conditions, around it, outermost first
+  bool counter = false;       // of an inner loop
+  int owner = -1;             // the loop in which it is declared; -1: outside of all
   int order = 0;
 };
 

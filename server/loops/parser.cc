@@ -217,6 +217,7 @@ class CParser {
     scope_.resize(declared);
     loops_ = 0;
     if (region.statement != nullptr && scratch.empty()) {
+      region.registers = std::exchange(registers_, std::nullopt);
       program_.regions.push_back(std::move(region));
       return true;
     }
@@ -351,8 +352,36 @@ class CParser {
     SkipLine();
   }
 
+  bool AtPragma(absl::string_view name) const { return Now().kind == CTokenKind::kPragma && Is(name, 1); }
+
+  // The statements between "#pragma scop" and "#pragma endscop", which polyhedral compilers mark loops with.
+  void ReadScop() {
+    auto block = std::make_shared<CStatement>();
+    block->position = Now().position;
+    block->directives.push_back(
+        {.position = Now().position, .parametric = true, .constructs = {}, .clauses = {}});
+    SkipLine();
+    CRegion region{.statement = block, .scope = scope_};
+    const size_t declared = scope_.size();
+    try {
+      while (!AtPragma("endscop")) {
+        if (AtEnd()) Fail(block->position, "#pragma scop wants a #pragma endscop");
+        if (!Take(";")) TakeIntoBlock(block.get(), 0);
+      }
+      region.registers = std::exchange(registers_, std::nullopt);
+      program_.regions.push_back(std::move(region));
+    } catch (const Unreadable& unreadable) {
+      errors_->Add({unreadable.position}, unreadable.message);
+    }
+    while (!AtEnd() && !AtPragma("endscop")) ++at_;
+    SkipLine();
+    scope_.resize(declared);
+    loops_ = 0;
+  }
+
   // Pragmas, then marked loops; or pragmas that mark nothing.
   void ReadMarked() {
+    if (AtPragma("scop")) return ReadScop();
     std::vector<CDirective> directives;
     bool marks = Is("meta_schedule");
     while (Now().kind == CTokenKind::kPragma) {
@@ -375,6 +404,7 @@ class CParser {
       errors_->Add({unreadable.position}, unreadable.message);
     }
     if (region.statement != nullptr && errors_->count() == errors) {
+      region.registers = std::exchange(registers_, std::nullopt);
       program_.regions.push_back(std::move(region));
     } else {
       // On behind these loops.
@@ -408,7 +438,9 @@ class CParser {
         directive.parametric = true;
       } else if (Take("parameter")) {
         ReadParameter();
-      } else if (!Take("registers")) {  // counts that a discussion of cases takes instead of its own
+      } else if (Take("registers")) {
+        ReadRegisters();
+      } else {
         errors_->Add({Now().position},
                      absl::StrCat("#pragma fusion has parametric, parameter and registers, not ", Found()));
       }
@@ -450,6 +482,20 @@ class CParser {
       errors_->Add({Now().position}, absl::StrCat("expected a clause, not ", Found()));
     SkipLine();
     return directive;
+  }
+
+  void ReadRegisters() {
+    CRegisters registers;
+    for (int64_t* number : {&registers.granular, &registers.single}) {
+      if (Now().kind != CTokenKind::kInteger || !absl::SimpleAtoi(Now().text, number)) {
+        errors_->Add(
+            {Now().position},
+            "registers are two numbers: of a thread with the granularity in the text, and with one of 1");
+        return;
+      }
+      ++at_;
+    }
+    registers_ = registers;
   }
 
   void ReadParameter() {
@@ -1006,8 +1052,9 @@ class CParser {
   size_t at_ = 0;
   CProgram program_;
   std::vector<CVariable> scope_;
-  std::vector<size_t> scopes_;       // where the open blocks begin in scope_
-  std::vector<std::string> macros_;  // that are no plain numbers
+  std::optional<CRegisters> registers_;  // of the loops that follow
+  std::vector<size_t> scopes_;           // where the open blocks begin in scope_
+  std::vector<std::string> macros_;      // that are no plain numbers
   std::set<absl::string_view> assigned_, aliasing_;
   std::map<absl::string_view, CType> types_;  // that the text defines
   int loops_ = 0;                             // around the statement that is read

@@ -16,7 +16,9 @@ inline constexpr int kMostAccesses = 256;  // of one region
 
 // Returns the marked loops of a program, or of a fragment of one: `meta_schedule` statements, and loops
 // behind
-// "#pragma omp" with a construct of loops or "#pragma fusion parametric". Other statements are read only for
+// "#pragma omp" with a construct of loops or "#pragma fusion parametric", and what is between "#pragma scop"
+// and
+// "#pragma endscop". Other statements are read only for
 // what they declare, and may be any C. Whatever the subset lacks is an error where it stands inside of marked
 // loops.
 CProgram ParseC(absl::string_view text, ErrorList* errors);

@@ -102,10 +102,17 @@ struct CParameter {
   std::optional<int64_t> high;
 };
 
+// Registers of a thread: "#pragma fusion registers 4 3".
+struct CRegisters {
+  int64_t granular = 0;  // with the granularity in the text
+  int64_t single = 0;    // with a granularity of 1
+};
+
 // Loops that somebody marked, with what is declared around them.
 struct CRegion {
   CStatementPtr statement;
   std::vector<CVariable> scope;  // visible there, inner ones behind outer ones of the same name
+  std::optional<CRegisters> registers;
 };
 
 struct CProgram {

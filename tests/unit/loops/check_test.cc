@@ -153,6 +153,21 @@ TEST(CheckLoopsTest, ScalarsAreSharedUnlessSomebodySaysOtherwise) {
       "x.c:3:1: i is parallel: proved");
 }
 
+TEST(CheckLoopsTest, IterationsMayHaveTheirOwnScalars) {
+  const auto with = [](absl::string_view body, absl::string_view behind = "") {
+    return Checked(
+        absl::StrCat("int n; float a[n], b[n]; float t; int i, j;\n#pragma scop\nfor (i = 0; i < n; i++) { ",
+                     body, " }\n", behind, "#pragma endscop\n"));
+  };
+  EXPECT_EQ(with("t = a[i]; b[i] = t * t;"),
+            "x.c:3:1: i is parallel: proved, where each iteration has its own t");
+  EXPECT_THAT(with("b[i] = t; t = a[i];"), HasSubstr("i is serial: its iterations share t"));
+  EXPECT_THAT(with("if (i > 2) t = a[i]; b[i] = t;"), HasSubstr("i is serial: its iterations share t"));
+  EXPECT_THAT(with("for (j = 0; j < i; j++) t = a[j]; b[i] = t;"),
+              HasSubstr("i is serial: its iterations share t"));
+  EXPECT_THAT(with("t = a[i];", "b[0] = t;\n"), HasSubstr("i is serial: its iterations share t"));
+}
+
 TEST(CheckLoopsTest, WhatOnlyThePragmaSaysIsMarked) {
   EXPECT_EQ(Checked("int n, idx[n]; float a[n], b[n];\n#pragma omp parallel for\nfor (int i = 0; i < n; i++) "
                     "a[idx[i]] = b[i];\n"),
@@ -250,6 +265,18 @@ TEST(CheckLoopsTest, TeamsDoNotWaitBetweenLoops) {
   EXPECT_THAT(
       Checked("int n; float a[n];\n#pragma omp target teams\nfor (int i = 0; i < n; i++) a[i] = i;\n"),
       HasSubstr("x.c:2:1: error: no loop of this directive says what to share out"));
+}
+
+TEST(CheckLoopsTest, LoopsOfPolyhedralCompilersAreRead) {
+  EXPECT_EQ(
+      Checked("void f(int n, double a[1000][1000], double x[1000]) {\n  int i, j;\n#pragma scop\n  for (i = "
+              "0; i < n; i++)\n    x[i] = 0;\n"
+              "  for (i = 0; i < n; i++)\n    for (j = 0; j < i; j++)\n      x[i] = x[i] + a[i][j];\n#pragma "
+              "endscop\n}\n"),
+      "x.c:4:3: i is parallel: proved\nx.c:6:3: i is parallel: proved\n"
+      "x.c:7:5: j adds up x[i] (written here, read at 8:14): n = 3: j = 0 and j = 1 both touch x[2]");
+  EXPECT_THAT(Checked("int n; float a[n];\n#pragma scop\nfor (int i = 0; i < n; i++) a[i] = 1;\n"),
+              HasSubstr("x.c:2:1: error: #pragma scop wants a #pragma endscop"));
 }
 
 TEST(CheckLoopsTest, OtherStatementsMayBeAnyC) {

@@ -7,6 +7,7 @@ int N, B0, B1, B, s;
 #pragma fusion parameter B in 1..1024
 int dim0 = N/B0, dim1 = N/(B1*s), dim = N/B;
 float a[N][N], b[N][N], c[N*N];
+#pragma fusion registers 9 8
 meta_schedule cache(a, b, c) {
     meta_for (int v0 = 0; v0 < dim0; v0++)
     meta_for (int v1 = 0; v1 < dim1; v1++)

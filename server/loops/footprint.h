@@ -1,0 +1,37 @@
+// The footprint says how many words of arrays a block of threads touches.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/loops/nest.h"
+#include "server/polynomial/polynomial.h"
+
+namespace fusion {
+
+// The loops of one kernel, by number.
+struct KernelLoops {
+  int root = 0;            // the outermost meta_for
+  std::vector<int> metas;  // all of them, outermost first; the first half counts blocks
+  std::vector<int> local;  // loops that run inside of a block: from the first that counts threads on
+  // The serial loop that says how many entries a thread computes, and the name of that parameter.
+  std::optional<int> granular;
+  std::string granularity;
+};
+
+// Returns the kernels of a nest, in the order of the text. Loops whose meta_fors are not an even number have
+// none.
+std::vector<KernelLoops> KernelsOf(const Nest& nest);
+
+struct Footprint {
+  std::vector<std::string> arrays;  // that can be cached, in the order of the text
+  Polynomial words;                 // of all of them
+};
+
+// Returns what a block touches of arrays whose indices are polynomials: boxes, one for accesses that differ
+// by constants alone. A condition that is the same for the whole kernel chooses between its branches; where
+// they touch different numbers of words the sum is returned. `single`: with a granularity of 1.
+Footprint FootprintOf(const Nest& nest, const KernelLoops& kernel, bool single);
+
+}  // namespace fusion

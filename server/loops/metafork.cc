@@ -1,0 +1,288 @@
+#include "server/loops/metafork.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "server/loops/check.h"
+#include "server/loops/parser.h"
+
+namespace fusion {
+namespace {
+
+class MetaForkPrinter {
+ public:
+  MetaForkPrinter(const CProgram& program, const CRegion& region, ErrorList* errors)
+      : program_(program), region_(region), errors_(errors) {}
+
+  std::string Print() {
+    Statement(*region_.statement, 0);
+    std::string head;
+    for (const CParameter& parameter : program_.parameters)
+      absl::StrAppend(&head, "#pragma fusion parameter ", parameter.name, " in ", parameter.low, "..",
+                      parameter.high ? absl::StrCat(*parameter.high) : "", "\n");
+    for (const std::string& name : added_)
+      absl::StrAppend(&head, "#pragma fusion parameter ", name, " in 1..\n");
+    for (const CVariable& variable : region_.scope)
+      if (used_.count(variable.name) > 0 && declared_.count(variable.name) == 0)
+        absl::StrAppend(&head, Declaration(variable));
+    if (region_.registers)
+      absl::StrAppend(&head, "#pragma fusion registers ", region_.registers->granular, " ",
+                      region_.registers->single, "\n");
+    return head + text_;
+  }
+
+ private:
+  // Directives around a statement say how many teams and threads there are.
+  struct Around {
+    std::string teams, threads;
+    bool scheduled = false;    // in a meta_schedule
+    bool distributed = false;  // in a loop that teams share
+  };
+
+  template <class... Parts>
+  void Line(int depth, const Parts&... parts) {
+    absl::StrAppend(&text_, std::string(4 * depth, ' '), parts..., "\n");
+  }
+  std::string Use(const CExpression& expression) {
+    Note(expression);
+    return CText(expression);
+  }
+  void Note(const CExpression& expression) {
+    using Kind = CExpression::Kind;
+    if (expression.kind == Kind::kName || expression.kind == Kind::kSubscript) NoteName(expression.text);
+    for (const CExpressionPtr& operand : expression.operands) Note(*operand);
+  }
+  void NoteName(const std::string& name) {
+    if (!used_.insert(name).second) return;
+    // Its declaration uses names, too.
+    for (const CVariable& variable : region_.scope) {
+      if (variable.name != name) continue;
+      for (const CExpressionPtr& extent : variable.extents)
+        if (extent != nullptr) Note(*extent);
+      if (variable.initial != nullptr) Note(*variable.initial);
+    }
+  }
+
+  std::string Declaration(const CVariable& variable) {
+    if (!variable.array && variable.constant)
+      return absl::StrCat("const ", CTypeName(variable.type), " ", variable.name, " = ", *variable.constant,
+                          ";\n");
+    std::string text =
+        absl::StrCat(CTypeName(variable.type), " ",
+                     variable.extents.empty() || variable.extents[0] != nullptr ? "" : "*", variable.name);
+    for (const CExpressionPtr& extent : variable.extents)
+      if (extent != nullptr) absl::StrAppend(&text, "[", CText(*extent), "]");
+    if (variable.initial != nullptr) absl::StrAppend(&text, " = ", CText(*variable.initial));
+    return text + ";\n";
+  }
+
+  void Statement(const CStatement& statement, int depth) {
+    using Kind = CStatement::Kind;
+    const Around outer = around_;
+    Take(statement);
+    switch (statement.kind) {
+      case Kind::kBlock:
+        Line(depth, "{");
+        for (const CStatementPtr& inner : statement.body) Statement(*inner, depth + 1);
+        Line(depth, "}");
+        break;
+      case Kind::kSchedule: {
+        std::vector<std::string> cached;
+        for (const CExpressionPtr& name : statement.cached) cached.push_back(Use(*name));
+        around_.scheduled = true;
+        Line(depth, "meta_schedule",
+             cached.empty() ? "" : absl::StrCat(" cache(", absl::StrJoin(cached, ", "), ")"));
+        Statement(*statement.body[0], depth);
+        break;
+      }
+      case Kind::kDeclaration: {
+        std::string text = absl::StrCat(CTypeName(statement.variable.type), " ", statement.variable.name);
+        for (const CExpressionPtr& extent : statement.variable.extents)
+          absl::StrAppend(&text, "[", Use(*extent), "]");
+        if (statement.value != nullptr) absl::StrAppend(&text, " = ", Use(*statement.value));
+        Line(depth, text, ";");
+        break;
+      }
+      case Kind::kAssignment:
+        Line(depth, Use(*statement.target), " ", statement.operation, " ", Use(*statement.value), ";");
+        break;
+      case Kind::kIf:
+        Line(depth, "if (", Use(*statement.value), ")");
+        Body(*statement.body[0], depth);
+        if (statement.body.size() > 1) {
+          Line(depth, "else");
+          Body(*statement.body[1], depth);
+        }
+        break;
+      case Kind::kFor:
+        For(statement, depth);
+        break;
+    }
+    around_ = outer;
+  }
+  // A declaration cannot stand alone behind a condition or a loop, and `else` belongs to the nearest `if`.
+  void Body(const CStatement& statement, int depth) {
+    const bool block = statement.kind == CStatement::Kind::kBlock;
+    if (!block) Line(depth, "{");
+    Statement(statement, block ? depth : depth + 1);
+    if (!block) Line(depth, "}");
+  }
+
+  void Take(const CStatement& statement) {
+    for (const CDirective& directive : statement.directives)
+      for (const CClause& clause : directive.clauses) {
+        if (clause.name == "num_teams" && !clause.expressions.empty())
+          around_.teams = Use(*clause.expressions[0]);
+        if ((clause.name == "thread_limit" || clause.name == "num_threads") && !clause.expressions.empty())
+          around_.threads = Use(*clause.expressions[0]);
+        if (clause.name == "collapse" || clause.name == "reduction")
+          errors_->Add({clause.position}, absl::StrCat("MetaFork has no word for the clause ", clause.name));
+        if (clause.name == "private" || clause.name == "firstprivate" || clause.name == "linear" ||
+            clause.name == "lastprivate")
+          privates_.insert(privates_.end(), clause.names.begin(), clause.names.end());
+      }
+  }
+
+  static bool Has(const CStatement& statement, const std::string& construct) {
+    return std::any_of(statement.directives.begin(), statement.directives.end(),
+                       [&](const CDirective& directive) { return directive.Has(construct); });
+  }
+
+  void For(const CStatement& statement, int depth) {
+    const bool distributes = Has(statement, "distribute"), threads = Has(statement, "for");
+    if (!distributes && !threads) return Plain(statement, depth);
+    if (!around_.scheduled) {
+      Line(depth, "meta_schedule");
+      Line(depth, "{");
+      around_.scheduled = true;
+      Shared(statement, distributes, threads, depth + 1);
+      Line(depth, "}");
+      return;
+    }
+    Shared(statement, distributes, threads, depth);
+  }
+
+  void Plain(const CStatement& statement, int depth) {
+    const std::string& counter = statement.variable.name;
+    if (statement.declares)
+      declared_.insert(counter);
+    else
+      NoteName(counter);
+    Line(depth, statement.meta ? "meta_for (" : "for (",
+         statement.declares ? absl::StrCat(CTypeName(statement.variable.type), " ") : "", counter, " = ",
+         Use(*statement.start), "; ", counter, " ", statement.relation, " ", Use(*statement.bound), "; ",
+         counter, statement.down ? " -= " : " += ", Use(*statement.step), ")");
+    Body(*statement.body[0], depth);
+  }
+
+  std::string Temporary() { return absl::StrCat("tmp", temporaries_++); }
+  std::string Or(const std::string& given, const std::string& parameter) {
+    if (!given.empty()) return given;
+    if (std::find(added_.begin(), added_.end(), parameter) == added_.end()) added_.push_back(parameter);
+    return parameter;
+  }
+
+  // A loop of OpenMP. Its iterations are counted from 0; the counter is computed of that.
+  void Shared(const CStatement& statement, bool distributes, bool threads, int depth) {
+    const std::string start = Bracketed(*statement.start), bound = Bracketed(*statement.bound),
+                      step = Bracketed(*statement.step);
+    const std::string trips = Temporary(), index = Temporary();
+    const bool inclusive = statement.relation.size() == 2;
+    const std::string room =
+        statement.down ? absl::StrCat(start, " - ", bound) : absl::StrCat(bound, " - ", start);
+    const bool plain = start == "0" && step == "1" && statement.relation == "<";
+    Line(depth, "int ", trips, " = ",
+         plain ? bound : absl::StrCat("(", room, inclusive ? "" : " - 1", ") / ", step, " + 1"), ";");
+    std::string value = "0";  // of the iteration
+    std::string guard;
+    int loops = 0;
+    const auto open = [&](const std::string& head) {
+      Line(depth + loops, head);
+      Line(depth + loops++, "{");
+    };
+    // Where only threads share the loop of a kernel without teams, teams share it as well.
+    if (distributes || !around_.distributed) {
+      const std::string chunk = Temporary(), chunks = Temporary(), team = Temporary();
+      const std::string teams = Or(around_.teams, "teams");
+      Line(depth, "int ", chunk, " = (", trips, " - 1 + ", teams, ") / ", teams, ";");
+      Line(depth, "int ", chunks, " = (", trips, " - 1) / ", chunk, " + 1;");
+      open(absl::StrCat("meta_for (int ", team, " = 0; ", team, " < ", chunks, "; ", team, " += 1)"));
+      const std::string place = Temporary();
+      if (threads) {
+        Threads(place, chunk, open);
+      } else {
+        open(absl::StrCat("for (int ", place, " = 0; ", place, " < ", chunk, "; ", place, " += 1)"));
+      }
+      value = absl::StrCat(team, " * ", chunk, " + ", place);
+      guard = absl::StrCat(index, " < ", trips);
+    } else {
+      const std::string place = Temporary();
+      Threads(place, trips, open);
+      value = place;
+    }
+    around_.distributed = true;
+    const int inner = depth + loops;
+    Line(inner, "int ", index, " = ", value, ";");
+    declared_.insert(statement.variable.name);
+    const std::string counter = absl::StrCat(
+        CTypeName(statement.variable.type), " ", statement.variable.name, " = ",
+        start == "0" && !statement.down ? "" : absl::StrCat(start, statement.down ? " - " : " + "),
+        step == "1" ? "" : absl::StrCat(step, " * "), index, ";");
+    const int body = guard.empty() ? inner : inner + 1;
+    if (!guard.empty()) {
+      Line(inner, "if (", guard, ")");
+      Line(inner, "{");
+    }
+    Line(body, counter);
+    for (const std::string& name : privates_)
+      for (const CVariable& variable : region_.scope)
+        if (variable.name == name && !variable.array && declared_.insert(name).second)
+          Line(body, CTypeName(variable.type), " ", name, ";");
+    privates_.clear();
+    Statement(*statement.body[0], body);
+    if (!guard.empty()) Line(inner, "}");
+    while (loops > 0) Line(depth + --loops, "}");
+  }
+  // B threads take iterations in turn.
+  template <class Open>
+  void Threads(const std::string& place, const std::string& count, const Open& open) {
+    const std::string thread = Temporary(), threads = Or(around_.threads, "threads");
+    open(absl::StrCat("meta_for (int ", thread, " = 0; ", thread, " < ", threads, "; ", thread, " += 1)"));
+    open(absl::StrCat("for (int ", place, " = ", thread, "; ", place, " < ", count, "; ", place,
+                      " += ", threads, ")"));
+  }
+  std::string Bracketed(const CExpression& expression) {
+    std::string text = Use(expression);
+    return expression.operands.empty() || expression.kind == CExpression::Kind::kSubscript
+               ? text
+               : absl::StrCat("(", text, ")");
+  }
+
+  const CProgram& program_;
+  const CRegion& region_;
+  ErrorList* errors_;
+  std::string text_;
+  Around around_;
+  std::set<std::string> used_, declared_;
+  std::vector<std::string> added_, privates_;
+  int temporaries_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<std::string> PrintMetaFork(absl::string_view text, const std::string& file_name) {
+  if (auto checked = CheckLoops(text, file_name); !checked.ok()) return checked.status();
+  ErrorList errors(file_name);
+  const CProgram program = ParseC(text, &errors);
+  std::string printed;
+  for (const CRegion& region : program.regions) printed += MetaForkPrinter(program, region, &errors).Print();
+  if (!errors.empty()) return errors.ToStatus();
+  return printed;
+}
+
+}  // namespace fusion
