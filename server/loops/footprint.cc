@@ -97,6 +97,14 @@ class Boxes {
     return counters;
   }
 
+  std::vector<Polynomial> Conditions(const NestAccess& access) const {
+    std::vector<Polynomial> conditions;
+    for (int loop : access.loops)
+      for (const Polynomial& condition : nest_.loops[loop].conditions)
+        conditions.push_back(Reduced(condition));
+    return conditions;
+  }
+
   // The index, with products by an extent taken apart: c[i*N + j] is c[i][j] where j is proved to be below N.
   std::optional<std::vector<Polynomial>> DimensionsOf(const NestAccess& access) {
     std::vector<Polynomial> dimensions;
@@ -112,8 +120,9 @@ class Boxes {
         continue;
       const std::vector<Counter> counters = Counters(access);
       const Polynomial extent = Polynomial::Symbol(symbol);
-      if (prover_.IsNeverNegative(parts[0], counters) &&
-          prover_.IsNeverNegative(extent - 1 - parts[0], counters))
+      const std::vector<Polynomial> conditions = Conditions(access);
+      if (prover_.IsNeverNegative(parts[0], counters, conditions) &&
+          prover_.IsNeverNegative(extent - 1 - parts[0], counters, conditions))
         return std::vector<Polynomial>{parts[1], parts[0]};
     }
     return dimensions;
@@ -155,8 +164,10 @@ class Boxes {
         const std::vector<Polynomial> coefficients = end->CoefficientsOf(counter->name);
         if (coefficients.size() < 2) continue;
         if (coefficients.size() > 2) return Polynomial::Inexact();
-        const bool rises = prover_.IsNeverNegative(coefficients[1], counters);
-        if (!rises && !prover_.IsNeverNegative(-coefficients[1], counters)) return Polynomial::Inexact();
+        const std::vector<Polynomial> conditions = Conditions(access);
+        const bool rises = prover_.IsNeverNegative(coefficients[1], counters, conditions);
+        if (!rises && !prover_.IsNeverNegative(-coefficients[1], counters, conditions))
+          return Polynomial::Inexact();
         const bool high = rises == (end == &largest);
         *end = end->Substitute(counter->name, high ? counter->highs[0] : counter->lows[0]);
       }

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/similar_name.h"
+#include "server/polynomial/prover.h"
 
 namespace fusion {
 namespace {
@@ -40,6 +41,7 @@ class NestBuilder {
     }
     FindBoundNames(*region_.statement);
     Walk(*region_.statement);
+    AddQuotientFacts();
     CheckClaims(*region_.statement);
     CheckTeams();
     return std::move(nest_);
@@ -54,6 +56,7 @@ class NestBuilder {
     int array = -1;
     int owner = -1;        // the loop in which it is declared
     bool outside = false;  // of the region
+    bool counter = false;  // of a loop around the use
   };
 
   // --- Before the walk ---
@@ -220,7 +223,8 @@ class NestBuilder {
   // would be another one in each iteration.
   Polynomial Quotient(const Polynomial& numerator, const Polynomial& denominator) {
     if (!numerator.exact() || !denominator.exact() || denominator.IsZero()) return Polynomial::Inexact();
-    if (const auto n = numerator.Constant(), d = denominator.Constant(); n && d) return Polynomial(*n / *d);
+    if (const auto n = numerator.Constant(), d = denominator.Constant(); n && d)
+      return *d > 0 ? Polynomial(*n / *d) : Polynomial::Inexact();
     if (denominator == Polynomial(1)) return numerator;
     for (const Polynomial* part : {&numerator, &denominator})
       for (const std::string& symbol : part->Symbols())
@@ -230,13 +234,30 @@ class NestBuilder {
         return Polynomial::Symbol(known.symbol);
     const std::string symbol = absl::StrCat("(", numerator.ToString(), ")/(", denominator.ToString(), ")");
     nest_->quotients.push_back({symbol, numerator, denominator});
-    // A size is divided by the size of its parts: neither is negative where there is anything to do.
-    const Polynomial value = Polynomial::Symbol(symbol);
-    nest_->facts.push_back(numerator - value * denominator);
-    nest_->facts.push_back(value * denominator + denominator - 1 - numerator);
+    // The size of a part is not negative.
     nest_->facts.push_back(denominator - 1);
-    nest_->facts.push_back(value);
-    return value;
+    return Polynomial::Symbol(symbol);
+  }
+
+  // What division says of a quotient holds where the numerator is not negative: where that is proved, or else
+  // in loops up to the quotient, which would be empty.
+  void AddQuotientFacts() {
+    for (const NestQuotient& quotient : nest_->quotients) {
+      const Polynomial value = Polynomial::Symbol(quotient.symbol);
+      const Polynomial rest = quotient.numerator - value * quotient.denominator;
+      const std::vector<Polynomial> facts = {value, rest, quotient.denominator - 1 - rest};
+      if (Prover(nest_->facts).IsNeverNegative(quotient.numerator, {})) {
+        nest_->facts.insert(nest_->facts.end(), facts.begin(), facts.end());
+        continue;
+      }
+      for (NestLoop& loop : nest_->loops) {
+        const auto is = [](const std::vector<Polynomial>& bounds, const Polynomial& bound) {
+          return std::find(bounds.begin(), bounds.end(), bound) != bounds.end();
+        };
+        if (is(loop.highs, value - 1) && is(loop.lows, Polynomial(0)))
+          loop.conditions.insert(loop.conditions.end(), facts.begin(), facts.end());
+      }
+    }
   }
 
   // --- The walk ---
@@ -330,6 +351,7 @@ class NestBuilder {
       errors_->Add({target.position}, absl::StrCat(target.text, " is a constant"));
       return;
     }
+    if (IsCounter(target, *name)) return;
     if (statement.operation != "=") AddScalar(target, *name, false, sums);
     AddScalar(target, *name, true, sums);
     // The only assignment to it says what it is from here on, if not in the next iteration.
@@ -338,6 +360,14 @@ class NestBuilder {
                       IsIntegerExpression(*statement.value);
     name->value = only ? ValueOf(*statement.value) : Polynomial::Inexact();
     name->kind = Name::Kind::kScalar;
+  }
+
+  // Reports that a body changes the counter of a loop around it, which no range would be true of.
+  bool IsCounter(const CExpression& target, const Name& name) {
+    if (name.counter)
+      errors_->Add({target.position},
+                   absl::StrCat(target.text, " counts a loop, whose body may not change it"));
+    return name.counter;
   }
 
   // x = x + ..., x = ... + x, x = x * ...: as += and *=.
@@ -498,14 +528,20 @@ class NestBuilder {
     loop.claim = ClaimOf(statement);
     TakePrivates(statement, &loop);
     nest_->loops.push_back(loop);
-    Name counter{
-        .kind = Name::Kind::kValue, .type = statement.variable.type, .value = loop.value, .owner = number};
+    Name counter{.kind = Name::Kind::kValue,
+                 .type = statement.variable.type,
+                 .value = loop.value,
+                 .owner = number,
+                 .counter = true};
     if (!statement.declares) {
       // A counter that is declared further out is shared by the iterations of loops of OpenMP around this
       // one.
       const auto outer = names_.find(loop.counter);
       if (outer == names_.end() || outer->second.empty()) {
         // Fragments leave it out.
+      } else if (outer->second.back().counter) {
+        errors_->Add({statement.variable.position},
+                     absl::StrCat(loop.counter, " counts a loop around this one, too"));
       } else if (outer->second.back().kind == Name::Kind::kArray) {
         errors_->Add({statement.variable.position},
                      absl::StrCat(loop.counter, " is an array, not a counter"));
@@ -667,7 +703,8 @@ class NestBuilder {
     if (expression.kind == Kind::kUnary && expression.text.size() == 2) {  // x++
       const CExpression& target = *expression.operands[0];
       Name* name = Find(target);
-      if (name != nullptr && target.kind == Kind::kName) AddScalar(target, *name, true, false);
+      if (name != nullptr && target.kind == Kind::kName && !IsCounter(target, *name))
+        AddScalar(target, *name, true, false);
       if (name != nullptr && target.kind == Kind::kSubscript) AddAccess(target, *name, true, false);
     }
     if (expression.kind == Kind::kSubscript)

@@ -72,6 +72,12 @@ Prover::Prover(std::vector<Polynomial> facts) : facts_(std::move(facts)) {}
 bool Prover::IsNeverNegative(const Polynomial& polynomial, const std::vector<Counter>& counters,
                              const std::vector<Polynomial>& conditions) {
   conditions_ = conditions;
+  // Conditions without counters are facts in this proof.
+  plain_ = conditions;
+  std::erase_if(plain_, [&](const Polynomial& condition) {
+    return std::any_of(counters.begin(), counters.end(),
+                       [&](const Counter& counter) { return condition.Has(counter.name); });
+  });
   most_searches_ = searches_ + kMostSearches;
   return Prove(polynomial, counters, counters.size());
 }
@@ -81,7 +87,7 @@ bool Prover::IsNeverNegative(const Polynomial& polynomial, const std::vector<Cou
 bool Prover::Prove(const Polynomial& polynomial, const std::vector<Counter>& counters, size_t inner) {
   if (!polynomial.exact()) return false;
   while (inner > 0 && !polynomial.Has(counters[inner - 1].name)) --inner;
-  if (inner == 0 && Certify(polynomial, {})) return true;
+  if (inner == 0 && Certify(polynomial, plain_)) return true;
   if (inner == 0) return false;
   const Counter& counter = counters[inner - 1];
   const std::vector<Polynomial> coefficients = polynomial.CoefficientsOf(counter.name);

@@ -41,8 +41,8 @@ class Prover {
   bool Certify(const Polynomial& polynomial, const std::vector<Polynomial>& more);
 
   const std::vector<Polynomial> facts_;
-  std::vector<Polynomial> conditions_;  // of this proof
-  std::map<std::string, bool> known_;   // what facts alone say of polynomials, by their text
+  std::vector<Polynomial> conditions_, plain_;  // of this proof, and those of them without counters
+  std::map<std::string, bool> known_;           // what facts alone say of polynomials, by their text
   int searches_ = 0, most_searches_ = 0;
 };
 

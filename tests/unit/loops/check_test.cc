@@ -168,6 +168,23 @@ TEST(CheckLoopsTest, IterationsMayHaveTheirOwnScalars) {
   EXPECT_THAT(with("t = a[i];", "b[0] = t;\n"), HasSubstr("i is serial: its iterations share t"));
 }
 
+TEST(CheckLoopsTest, CountersBelongToTheirLoops) {
+  EXPECT_THAT(Checked("int n; float a[n];\n#pragma fusion parametric\nfor (int i = 0; i < n; i++) { a[i] = "
+                      "0; i += 1; }\n"),
+              HasSubstr("x.c:3:41: error: i counts a loop, whose body may not change it"));
+  EXPECT_THAT(Checked("int n, i; float a[n];\n#pragma fusion parametric\nfor (i = 0; i < n; i++) for (i = 0; "
+                      "i < n; i++) a[i] = 0;\n"),
+              HasSubstr("x.c:3:30: error: i counts a loop around this one, too"));
+}
+
+// A loop up to (n - 4)/2 runs for n of 6 and more alone; others run for any n, and here all iterations meet
+// for 0.
+TEST(CheckLoopsTest, QuotientsSayNothingWhereTheNumeratorMayBeNegative) {
+  EXPECT_THAT(Checked("int n, m;\nint h = (n - 4) / 2;\nfloat a[1000];\n#pragma fusion parametric\n"
+                      "for (int i = 0; i < m; i++) a[n * i + h] = 0;\n"),
+              HasSubstr("i is serial"));
+}
+
 TEST(CheckLoopsTest, WhatOnlyThePragmaSaysIsMarked) {
   EXPECT_EQ(Checked("int n, idx[n]; float a[n], b[n];\n#pragma omp parallel for\nfor (int i = 0; i < n; i++) "
                     "a[idx[i]] = b[i];\n"),
