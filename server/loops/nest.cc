@@ -239,7 +239,7 @@ class NestBuilder {
     return Polynomial::Symbol(symbol);
   }
 
-  // What division says of a quotient holds where the numerator is not negative: where that is proved, or else
+  // The bounds of a quotient hold where the numerator is not negative: where that is proved, or else
   // in loops up to the quotient, which would be empty.
   void AddQuotientFacts() {
     for (const NestQuotient& quotient : nest_->quotients) {
