@@ -67,13 +67,13 @@ ExitCode CheckC(const Invocation& invocation, const CheckOptions& options) {
     std::cout << *printed;
     return kDone;
   }
-  const auto loops = CheckLoops(*text, options.file);
-  if (!loops.ok()) {
+  const auto checked = CheckLoops(*text, options.file);
+  if (!checked.ok()) {
     SourceFile file{.name = options.file, .source = {}, .text = *std::move(text)};
-    return ReportWithSource(invocation, loops.status(), file);
+    return ReportWithSource(invocation, checked.status(), file);
   }
   Json list = Json::array();
-  for (const CheckedLoop& loop : *loops) {
+  for (const CheckedLoop& loop : checked->loops) {
     if (!invocation.json) {
       std::cout << LoopText(loop, options.file) << "\n";
       continue;

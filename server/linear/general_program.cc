@@ -1,18 +1,12 @@
 #include "server/linear/general_program.h"
 
-#include <lpsolve/lp_lib.h>
-
-#include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <memory>
+
+#include "server/linear/stop_at.h"
 
 namespace fusion {
 namespace {
-
-int IsPastDeadline(lprec*, void* deadline) {
-  return std::chrono::steady_clock::now() >= *static_cast<const Deadline*>(deadline);
-}
 
 int TypeOf(Relation relation) {
   return relation == Relation::kEqual ? EQ : relation == Relation::kAtMost ? LE : GE;
@@ -24,15 +18,13 @@ GeneralSolution SolveLinearProgram(const GeneralProgram& program, Deadline deadl
   GeneralSolution solution;
   const int variables = static_cast<int>(program.objective.size()),
             rows = static_cast<int>(program.rows.size());
-  const double left = std::chrono::duration<double>(deadline - std::chrono::steady_clock::now()).count();
-  if (left <= 0) return solution;
+  if (std::chrono::steady_clock::now() >= deadline) return solution;
   const std::unique_ptr<lprec, decltype(&delete_lp)> model(make_lp(rows, 0), delete_lp);
   lprec* const lp = model.get();
   if (lp == nullptr) return solution;
   set_verbose(lp, NEUTRAL);
   set_maxim(lp);
-  set_timeout(lp, static_cast<long>(std::min(std::ceil(left), 1e9)));  // whole seconds
-  put_abortfunc(lp, IsPastDeadline, &deadline);
+  StopAt(&deadline, lp);
   std::vector<std::vector<int>> indices(variables);  // by column, with the objective as row 0
   std::vector<std::vector<REAL>> values(variables);
   for (int column = 0; column < variables; ++column) {

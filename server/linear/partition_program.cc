@@ -1,17 +1,11 @@
 #include "server/linear/partition_program.h"
 
-#include <lpsolve/lp_lib.h>
-
-#include <algorithm>
-#include <cmath>
 #include <utility>
+
+#include "server/linear/stop_at.h"
 
 namespace fusion {
 namespace {
-
-int PastDeadline(lprec*, void* deadline) {
-  return std::chrono::steady_clock::now() >= *static_cast<const Deadline*>(deadline);
-}
 
 // Ascending numbers, from `first`, each once, with how often it is there.
 void AppendCounted(const std::vector<int>& numbers, int first, std::vector<int>* indices,
@@ -107,14 +101,12 @@ EngineAnswer LinearProgram::CallSolve() {
 ProgramSolution LinearProgram::Solve(Deadline deadline) {
   lprec* lp = model_->lp;
   ProgramSolution solution;
-  const double left = std::chrono::duration<double>(deadline - std::chrono::steady_clock::now()).count();
-  if (left <= 0) {
+  if (std::chrono::steady_clock::now() >= deadline) {
     solution.outcome = ProgramOutcome::kOutOfTime;
     return solution;
   }
   if (!continues_) default_basis(lp);
-  set_timeout(lp, static_cast<long>(std::min(std::ceil(left), 1e9)));  // whole seconds
-  put_abortfunc(lp, PastDeadline, &deadline);
+  StopAt(&deadline, lp);
   EngineAnswer answer = CallSolve();
   if (continues_ && answer.status != OPTIMAL && answer.status != USERABORT && answer.status != TIMEOUT) {
     default_basis(lp);

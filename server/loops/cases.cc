@@ -7,23 +7,20 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/status_macros.h"
 #include "server/loops/check.h"
 #include "server/loops/footprint.h"
 #include "server/loops/nest.h"
-#include "server/loops/parser.h"
 
 namespace fusion {
 namespace {
 
 using Strategies = std::vector<Strategy>;
 
-Strategies operator+(Strategies a, const Strategies& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
+// Looks for them once for each counter.
+void AppendSearch(Strategies* strategies) {
+  strategies->insert(strategies->end(), 2, Strategy::kCommonSubexpressions);
 }
-
-const Strategies kBothCounters = {Strategy::kCommonSubexpressions, Strategy::kCommonSubexpressions};
-const Strategies kCaches = {Strategy::kCache, Strategy::kKeepGranularity};
 
 // Grows the tree over two counters. First the registers of a thread fit: accept them. Or they do not: look
 // for common subexpressions, once for each counter, reduce the granularity, accept what is left. Then the
@@ -36,28 +33,30 @@ class Tree {
 
   std::vector<KernelCase> Grow() {
     const bool granular = !discussion_.granularity.empty();
-    Cache({.strategies = {Strategy::kAcceptRegisters},
-           .words = {},
-           .least_registers = registers_.granular,
-           .granular = granular},
-          granular, false);
-    if (granular && registers_.single < registers_.granular)
-      Cache(
-          {.strategies = kBothCounters + Strategies{Strategy::kReduceGranularity, Strategy::kAcceptRegisters},
-           .words = {},
-           .least_registers = registers_.single,
-           .below_registers = registers_.granular,
-           .granular = false},
-          false, true);
+    KernelCase accepted{.strategies = {Strategy::kAcceptRegisters},
+                        .words = {},
+                        .least_registers = registers_.granular,
+                        .granular = granular};
+    Cache(std::move(accepted), granular, false);
+    if (!granular || registers_.single >= registers_.granular) return std::move(cases_);
+    KernelCase reduced{.strategies = {},
+                       .words = {},
+                       .least_registers = registers_.single,
+                       .below_registers = registers_.granular,
+                       .granular = false};
+    AppendSearch(&reduced.strategies);
+    reduced.strategies.insert(reduced.strategies.end(),
+                              {Strategy::kReduceGranularity, Strategy::kAcceptRegisters});
+    Cache(std::move(reduced), false, true);
     return std::move(cases_);
   }
 
  private:
   void Cache(KernelCase path, bool reducible, bool searched) {
-    const Strategies rest = searched ? Strategies() : kBothCounters;
     const Polynomial& words = path.granular ? discussion_.granular_words : discussion_.single_words;
     KernelCase fits = path;
-    fits.strategies = path.strategies + kCaches + rest;
+    fits.strategies.insert(fits.strategies.end(), {Strategy::kCache, Strategy::kKeepGranularity});
+    if (!searched) AppendSearch(&fits.strategies);
     fits.words.push_back({words, true});
     cases_.push_back(std::move(fits));
     path.words.push_back({words, false});
@@ -69,7 +68,8 @@ class Tree {
     }
     // With a larger granularity it did not fit either, which this says already.
     path.words = {path.words.back()};
-    path.strategies = path.strategies + rest + Strategies{Strategy::kRefuseCaching};
+    if (!searched) AppendSearch(&path.strategies);
+    path.strategies.push_back(Strategy::kRefuseCaching);
     path.cached = false;
     cases_.push_back(std::move(path));
   }
@@ -102,12 +102,12 @@ const char* StrategyName(Strategy strategy) {
 absl::StatusOr<std::vector<CaseDiscussion>> DiscussCases(absl::string_view text,
                                                          const std::string& file_name) {
   // Only parallel loops have kernels.
-  if (auto checked = CheckLoops(text, file_name); !checked.ok()) return checked.status();
+  FUSION_ASSIGN_OR_RETURN(const CheckedProgram checked, CheckLoops(text, file_name));
   ErrorList errors(file_name);
-  const CProgram program = ParseC(text, &errors);
   std::vector<CaseDiscussion> discussions;
-  for (const CRegion& region : program.regions) {
-    const std::unique_ptr<Nest> nest = BuildNest(program, region, &errors);
+  for (size_t i = 0; i < checked.nests.size(); ++i) {
+    const CRegion& region = checked.program.regions[i];
+    const std::unique_ptr<const Nest>& nest = checked.nests[i];
     for (const KernelLoops& kernel : KernelsOf(*nest)) {
       const NestLoop& root = nest->loops[kernel.root];
       if (!region.registers) {
@@ -120,7 +120,8 @@ absl::StatusOr<std::vector<CaseDiscussion>> DiscussCases(absl::string_view text,
       CaseDiscussion discussion;
       discussion.kernel = absl::StrCat(root.counter, " at ", root.position.line, ":", root.position.column);
       discussion.granularity = kernel.granularity;
-      for (const CParameter& parameter : program.parameters) discussion.parameters.push_back(parameter.name);
+      for (const CParameter& parameter : checked.program.parameters)
+        discussion.parameters.push_back(parameter.name);
       Footprint footprint = FootprintOf(*nest, kernel, false);
       discussion.cached = std::move(footprint.arrays);
       discussion.granular_words = footprint.words;

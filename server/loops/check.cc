@@ -1,11 +1,11 @@
 #include "server/loops/check.h"
 
 #include <memory>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "server/loops/nest.h"
 #include "server/loops/parser.h"
 
 namespace fusion {
@@ -26,17 +26,25 @@ const char* ClaimText(Claim claim) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<CheckedLoop>> CheckLoops(absl::string_view text, const std::string& file_name) {
+absl::StatusOr<CheckedProgram> CheckLoops(absl::string_view text, const std::string& file_name,
+                                          const std::set<std::string>& sizes) {
   ErrorList errors(file_name);
-  const CProgram program = ParseC(text, &errors);
-  std::vector<CheckedLoop> checked;
-  if (program.regions.size() > kMostRegions)
-    errors.Add({},
-               absl::StrCat("has ", program.regions.size(), " marked loops; ", kMostRegions, " are allowed"));
-  for (const CRegion& region : program.regions) {
-    if (program.regions.size() > kMostRegions) break;
+  CheckedProgram checked{.program = ParseC(text, &errors), .nests = {}, .loops = {}};
+  for (CRegion& region : checked.program.regions)
+    for (CVariable& variable : region.scope)
+      if (variable.constant && sizes.count(variable.name) > 0) {
+        variable.constant.reset();
+        variable.initial = nullptr;
+        variable.type = CType::kInt;
+      }
+  if (checked.program.regions.size() > kMostRegions) {
+    errors.Add({}, absl::StrCat("has ", checked.program.regions.size(), " marked loops; ", kMostRegions,
+                                " are allowed"));
+    return errors.ToStatus();
+  }
+  for (const CRegion& region : checked.program.regions) {
     const int before = errors.count();
-    const std::unique_ptr<Nest> nest = BuildNest(program, region, &errors);
+    std::unique_ptr<const Nest> nest = BuildNest(checked.program, region, &errors);
     if (nest->accesses.size() > kMostAccesses)
       errors.Add({region.statement->position},
                  absl::StrCat("these loops have ", nest->accesses.size(), " accesses to arrays; ",
@@ -44,8 +52,8 @@ absl::StatusOr<std::vector<CheckedLoop>> CheckLoops(absl::string_view text, cons
     if (errors.count() > before) continue;
     for (LoopVerdict& verdict : FindDependences(*nest)) {
       const NestLoop& loop = nest->loops[verdict.loop];
-      const bool claimed = loop.claim == Claim::kMetaFor || loop.claim == Claim::kOpenMp;
-      if (claimed && (verdict.verdict == Verdict::kCarried || verdict.verdict == Verdict::kReduction))
+      if (IsClaimed(loop.claim) &&
+          (verdict.verdict == Verdict::kCarried || verdict.verdict == Verdict::kReduction))
         errors.Add({verdict.position},
                    absl::StrCat("iterations of ", loop.counter, " share ", verdict.text, ", so ",
                                 ClaimText(loop.claim), " at ", loop.position.line, ":", loop.position.column,
@@ -53,11 +61,13 @@ absl::StatusOr<std::vector<CheckedLoop>> CheckLoops(absl::string_view text, cons
                                 verdict.verdict == Verdict::kReduction
                                     ? "; what is only added up wants a reduction clause"
                                     : ""));
-      checked.push_back({loop.counter, loop.position, loop.claim, std::move(verdict)});
+      checked.loops.push_back(
+          {checked.nests.size(), loop.counter, loop.position, loop.claim, std::move(verdict)});
     }
+    checked.nests.push_back(std::move(nest));
   }
   if (!errors.empty()) return errors.ToStatus();
-  if (program.regions.empty())
+  if (checked.program.regions.empty())
     return absl::NotFoundError(
         absl::StrCat(file_name,
                      ": no loops are marked: put \"#pragma fusion parametric\" before a loop, or use "
@@ -82,8 +92,7 @@ std::string LoopText(const CheckedLoop& loop, const std::string& file_name) {
     case Verdict::kUnknown:
       break;
   }
-  const bool claimed = loop.claim == Claim::kMetaFor || loop.claim == Claim::kOpenMp;
-  return claimed
+  return IsClaimed(loop.claim)
              ? absl::StrCat(text, " is parallel: ", ClaimText(loop.claim),
                             " says so; not proved, because of ", loop.verdict.text)
              : absl::StrCat(text, " is serial: not proved to be parallel, because of ", loop.verdict.text);

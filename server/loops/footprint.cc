@@ -25,32 +25,26 @@ class Boxes {
 
   Footprint Find() {
     // Branches of conditions that are the same for the whole kernel, and what is under none of them.
-    std::map<std::string, std::vector<const NestAccess*>> branches;
-    std::vector<const NestAccess*> always;
-    std::set<int> left_out;
-    std::vector<int> order;
-    for (const NestAccess& access : nest_.accesses) {
-      if (access.loops.empty() || !Contains(access.loops, kernel_.root) || nest_.arrays[access.array].local)
-        continue;
-      if (std::find(order.begin(), order.end(), access.array) == order.end()) order.push_back(access.array);
-      const auto guard = std::find_if(access.guards.begin(), access.guards.end(),
-                                      [&](const NestGuard& one) { return IsUniform(one); });
-      if (guard == access.guards.end())
-        always.push_back(&access);
-      else
-        branches[guard->key + (guard->holds ? " yes" : " no")].push_back(&access);
-      if (!DimensionsOf(access)) left_out.insert(access.array);
-    }
+    std::map<std::string, std::vector<int>> branches;
+    std::vector<int> always;
     Footprint footprint;
-    for (int array : order)
-      if (left_out.count(array) == 0) footprint.arrays.push_back(nest_.arrays[array].variable.name);
+    for (int number : Touched()) {
+      const NestAccess& access = nest_.accesses[number];
+      const std::string& name = nest_.arrays[access.array].variable.name;
+      if (std::find(footprint.arrays.begin(), footprint.arrays.end(), name) == footprint.arrays.end())
+        footprint.arrays.push_back(name);
+      const NestGuard* guard = UniformGuard(access);
+      if (guard == nullptr)
+        always.push_back(number);
+      else
+        branches[guard->key + (guard->holds ? " yes" : " no")].push_back(number);
+    }
     if (branches.empty()) branches[""] = {};
     std::vector<Polynomial> each;
     for (auto& [key, accesses] : branches) {
-      std::vector<const NestAccess*> together = always;
+      std::vector<int> together = always;
       together.insert(together.end(), accesses.begin(), accesses.end());
-      std::erase_if(together, [&](const NestAccess* access) { return left_out.count(access->array) > 0; });
-      each.push_back(Words(together));
+      each.push_back(Words(Cover(together)));
     }
     const bool alike =
         std::all_of(each.begin(), each.end(), [&](const Polynomial& words) { return words == each[0]; });
@@ -60,7 +54,44 @@ class Boxes {
     return footprint;
   }
 
+  std::vector<TouchedBox> FindBoxes() {
+    std::map<std::string, std::vector<int>> by_guard;
+    std::vector<std::string> order;
+    for (int number : Touched()) {
+      const NestGuard* guard = UniformGuard(nest_.accesses[number]);
+      const std::string key = guard == nullptr ? "" : guard->key + (guard->holds ? " yes" : " no");
+      if (by_guard.count(key) == 0) order.push_back(key);
+      by_guard[key].push_back(number);
+    }
+    std::vector<TouchedBox> boxes;
+    for (const std::string& key : order)
+      for (TouchedBox& box : Cover(by_guard[key])) {
+        box.guard = UniformGuard(nest_.accesses[box.uses[0].access]);
+        boxes.push_back(std::move(box));
+      }
+    return boxes;
+  }
+
  private:
+  // The accesses in the kernel, of arrays whose indices are polynomials.
+  std::vector<int> Touched() {
+    std::set<int> left_out;
+    std::vector<int> touched;
+    for (size_t i = 0; i < nest_.accesses.size(); ++i) {
+      const NestAccess& access = nest_.accesses[i];
+      if (!Contains(access.loops, kernel_.root) || nest_.arrays[access.array].local) continue;
+      touched.push_back(static_cast<int>(i));
+      if (!DimensionsOf(access)) left_out.insert(access.array);
+    }
+    std::erase_if(touched, [&](int number) { return left_out.count(nest_.accesses[number].array) > 0; });
+    return touched;
+  }
+  const NestGuard* UniformGuard(const NestAccess& access) const {
+    const auto guard = std::find_if(access.guards.begin(), access.guards.end(),
+                                    [&](const NestGuard& one) { return IsUniform(one); });
+    return guard == access.guards.end() ? nullptr : &*guard;
+  }
+
   static bool Contains(const std::vector<int>& loops, int loop) {
     return std::find(loops.begin(), loops.end(), loop) != loops.end();
   }
@@ -105,14 +136,20 @@ class Boxes {
     return conditions;
   }
 
+  struct Dimensions {
+    std::vector<Polynomial> indices, strides;
+  };
   // The index, with products by an extent taken apart: c[i*N + j] is c[i][j] where j is proved to be below N.
-  std::optional<std::vector<Polynomial>> DimensionsOf(const NestAccess& access) {
+  std::optional<Dimensions> DimensionsOf(const NestAccess& access) {
     std::vector<Polynomial> dimensions;
     for (const Polynomial& index : access.index) {
       if (!index.exact()) return std::nullopt;
       dimensions.push_back(Reduced(index));
     }
-    if (dimensions.size() != 1) return dimensions;
+    std::vector<Polynomial> strides(dimensions.size(), Polynomial(1));
+    for (size_t i = dimensions.size() - 1; i > 0; --i)
+      strides[i - 1] = strides[i] * nest_.arrays[access.array].extents[i];
+    if (dimensions.size() != 1) return Dimensions{dimensions, strides};
     const Polynomial whole = dimensions[0];
     for (const std::string& symbol : whole.Symbols()) {
       const std::vector<Polynomial> parts = whole.CoefficientsOf(symbol);
@@ -123,9 +160,9 @@ class Boxes {
       const std::vector<Polynomial> conditions = Conditions(access);
       if (prover_.IsNeverNegative(parts[0], counters, conditions) &&
           prover_.IsNeverNegative(extent - 1 - parts[0], counters, conditions))
-        return std::vector<Polynomial>{parts[1], parts[0]};
+        return Dimensions{{parts[1], parts[0]}, {extent, Polynomial(1)}};
     }
-    return dimensions;
+    return Dimensions{dimensions, strides};
   }
   bool HasLocal(const Polynomial& polynomial) const {
     const std::set<std::string> symbols = polynomial.Symbols();
@@ -152,61 +189,90 @@ class Boxes {
     return split;
   }
 
-  // The largest value less the smallest, over the counters in a block.
-  Polynomial SpanOf(const Polynomial& local, const NestAccess& access) {
-    Polynomial largest = local, smallest = local;
+  struct Range {
+    Polynomial smallest, largest;  // inexact where they are not known
+  };
+  // Over the counters in a block.
+  Range RangeOf(const Polynomial& local, const NestAccess& access) {
+    Range range{local, local};
+    const Range unknown{Polynomial::Inexact(), Polynomial::Inexact()};
     const std::vector<Counter> counters = Counters(access);
     for (auto counter = counters.rbegin(); counter != counters.rend(); ++counter) {
-      if (local_.count(counter->name) == 0 || !largest.exact()) continue;
-      if (!largest.Has(counter->name) && !smallest.Has(counter->name)) continue;
-      if (counter->lows.empty() || counter->highs.empty()) return Polynomial::Inexact();
-      for (Polynomial* end : {&largest, &smallest}) {
+      if (local_.count(counter->name) == 0 || !range.largest.exact()) continue;
+      if (!range.largest.Has(counter->name) && !range.smallest.Has(counter->name)) continue;
+      if (counter->lows.empty() || counter->highs.empty()) return unknown;
+      for (Polynomial* end : {&range.largest, &range.smallest}) {
         const std::vector<Polynomial> coefficients = end->CoefficientsOf(counter->name);
         if (coefficients.size() < 2) continue;
-        if (coefficients.size() > 2) return Polynomial::Inexact();
+        if (coefficients.size() > 2) return unknown;
         const std::vector<Polynomial> conditions = Conditions(access);
         const bool rises = prover_.IsNeverNegative(coefficients[1], counters, conditions);
-        if (!rises && !prover_.IsNeverNegative(-coefficients[1], counters, conditions))
-          return Polynomial::Inexact();
-        const bool high = rises == (end == &largest);
+        if (!rises && !prover_.IsNeverNegative(-coefficients[1], counters, conditions)) return unknown;
+        const bool high = rises == (end == &range.largest);
         *end = end->Substitute(counter->name, high ? counter->highs[0] : counter->lows[0]);
       }
     }
-    return largest - smallest;
+    return range;
   }
 
-  Polynomial Words(const std::vector<const NestAccess*>& accesses) {
-    struct Box {
-      std::vector<Polynomial> spans;
-      std::vector<int64_t> least, most;  // constants
+  // Boxes around these accesses: one for those that differ by constants alone.
+  std::vector<TouchedBox> Cover(const std::vector<int>& accesses) {
+    struct Growing {
+      TouchedBox box;
+      std::vector<Split> splits;  // of its first access
+      std::vector<int64_t> least, most;
+      std::vector<std::vector<int64_t>> constants;  // of each use
     };
-    std::map<std::pair<int, std::string>, Box> boxes;  // by array, and what is the same but for constants
-    for (const NestAccess* access : accesses) {
-      const std::vector<Polynomial> dimensions = *DimensionsOf(*access);
+    std::vector<Growing> boxes;
+    std::map<std::pair<int, std::string>, size_t>
+        numbers;  // by array, and what is the same but for constants
+    for (int number : accesses) {
+      const NestAccess& access = nest_.accesses[number];
+      const Dimensions dimensions = *DimensionsOf(access);
       std::string key;
       std::vector<Split> splits;
-      for (const Polynomial& dimension : dimensions) {
-        splits.push_back(SplitOf(dimension));
+      std::vector<int64_t> constants;
+      for (const Polynomial& index : dimensions.indices) {
+        splits.push_back(SplitOf(index));
+        constants.push_back(splits.back().constant);
         key += splits.back().uniform.ToString() + " | " + splits.back().local.ToString() + " ; ";
       }
-      const auto [at, added] = boxes.try_emplace({access->array, key});
-      Box& box = at->second;
-      for (size_t i = 0; i < splits.size(); ++i) {
-        if (added) {
-          box.spans.push_back(SpanOf(splits[i].local, *access));
-          box.least.push_back(splits[i].constant);
-          box.most.push_back(splits[i].constant);
-        }
-        box.least[i] = std::min(box.least[i], splits[i].constant);
-        box.most[i] = std::max(box.most[i], splits[i].constant);
+      const auto [at, added] = numbers.try_emplace({access.array, key}, boxes.size());
+      if (added) {
+        boxes.push_back(
+            {.box = {}, .splits = splits, .least = constants, .most = constants, .constants = {}});
+        boxes.back().box.array = access.array;
+        boxes.back().box.strides = dimensions.strides;
       }
+      Growing& one = boxes[at->second];
+      for (size_t i = 0; i < splits.size(); ++i) {
+        one.least[i] = std::min(one.least[i], constants[i]);
+        one.most[i] = std::max(one.most[i], constants[i]);
+      }
+      one.box.uses.push_back({number, {}});
+      one.constants.push_back(std::move(constants));
     }
+    std::vector<TouchedBox> covered;
+    for (Growing& one : boxes) {
+      for (size_t i = 0; i < one.splits.size(); ++i) {
+        const Range range = RangeOf(one.splits[i].local, nest_.accesses[one.box.uses[0].access]);
+        one.box.first.push_back(one.splits[i].uniform + range.smallest + one.least[i]);
+        one.box.extents.push_back(range.largest - range.smallest + 1 + (one.most[i] - one.least[i]));
+        for (size_t use = 0; use < one.constants.size(); ++use)
+          one.box.uses[use].place.push_back(one.splits[i].local - range.smallest +
+                                            (one.constants[use][i] - one.least[i]));
+      }
+      covered.push_back(std::move(one.box));
+    }
+    return covered;
+  }
+
+  Polynomial Words(const std::vector<TouchedBox>& boxes) {
     Polynomial words;
-    for (const auto& [key, box] : boxes) {
+    for (const TouchedBox& box : boxes) {
       Polynomial entries(1);
-      for (size_t i = 0; i < box.spans.size(); ++i)
-        entries = entries * (box.spans[i] + 1 + (box.most[i] - box.least[i]));
-      const CType type = nest_.arrays[key.first].variable.type;
+      for (const Polynomial& extent : box.extents) entries = entries * extent;
+      const CType type = nest_.arrays[box.array].variable.type;
       words = words + entries * (type == CType::kDouble || type == CType::kLong ? 2 : 1);
     }
     return words;
@@ -248,6 +314,10 @@ std::vector<KernelLoops> KernelsOf(const Nest& nest) {
     kernels.push_back(std::move(kernel));
   }
   return kernels;
+}
+
+std::vector<TouchedBox> BoxesOf(const Nest& nest, const KernelLoops& kernel) {
+  return Boxes(nest, kernel, false).FindBoxes();
 }
 
 Footprint FootprintOf(const Nest& nest, const KernelLoops& kernel, bool single) {

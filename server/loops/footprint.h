@@ -24,6 +24,27 @@ struct KernelLoops {
 // none.
 std::vector<KernelLoops> KernelsOf(const Nest& nest);
 
+// A part of an array that a block touches. Numbers are polynomials in what is the same for the whole block,
+// but for `Use::place`.
+struct TouchedBox {
+  int array = 0;
+  // By dimension. An array of one dimension has two here where its index is that of rows and columns.
+  std::vector<Polynomial> first;    // index; inexact where it is not known
+  std::vector<Polynomial> extents;  // indices
+  std::vector<Polynomial> strides;  // entries of the array from one index to the next
+  // An access, by number, and which index of the box it touches in each dimension, from 0.
+  struct Use {
+    int access = 0;
+    std::vector<Polynomial> place;
+  };
+  std::vector<Use> uses;
+  const NestGuard* guard = nullptr;  // the same for the whole kernel, and around all uses; null: none
+};
+
+// Returns the boxes of arrays whose indices are polynomials, in the order of the text: one for accesses that
+// differ by constants alone and are under the same guard.
+std::vector<TouchedBox> BoxesOf(const Nest& nest, const KernelLoops& kernel);
+
 struct Footprint {
   std::vector<std::string> arrays;  // that can be cached, in the order of the text
   Polynomial words;                 // of all of them

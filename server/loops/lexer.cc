@@ -2,7 +2,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "base/utf8.h"
+#include "server/parse/text_cursor.h"
 
 namespace fusion {
 namespace {
@@ -18,9 +18,7 @@ constexpr absl::string_view kOperators[] = {
 
 class CLexer {
  public:
-  CLexer(absl::string_view text, ErrorList* errors) : text_(text), errors_(errors) {
-    if (text_.substr(0, 3) == "\xEF\xBB\xBF") offset_ = 3;  // byte order mark
-  }
+  CLexer(absl::string_view text, ErrorList* errors) : cursor_(text), errors_(errors) {}
 
   std::vector<CToken> Lex() {
     while (SkipBlanks()) {
@@ -45,55 +43,30 @@ class CLexer {
   }
 
  private:
-  char Peek(size_t ahead = 0) const { return offset_ + ahead < text_.size() ? text_[offset_ + ahead] : '\0'; }
-
-  void Advance() {
-    if (text_[offset_] == '\n') {
-      position_ = {position_.line + 1, 1};
-    } else {
-      ++position_.column;
-    }
-    do {
-      ++offset_;
-    } while (offset_ < text_.size() && IsContinuation(text_[offset_]));
-  }
-  void Advance(size_t bytes) {
-    for (const size_t end = offset_ + bytes; offset_ < end;) Advance();
-  }
+  char Peek(size_t ahead = 0) const { return cursor_.Peek(ahead); }
 
   void Take(CTokenKind kind, size_t bytes) {
-    tokens_.push_back({kind, text_.substr(offset_, bytes), position_});
-    Advance(bytes);
+    tokens_.push_back({kind, cursor_.Next(bytes), cursor_.position()});
+    cursor_.Advance(bytes);
   }
 
-  bool AtLineSplice() const {
-    return Peek() == '\\' && (Peek(1) == '\n' || (Peek(1) == '\r' && Peek(2) == '\n'));
+  // Skips a backslash and the end of the line behind it.
+  bool SkipLineSplice() {
+    if (!cursor_.IsNext("\\\n") && !cursor_.IsNext("\\\r\n")) return false;
+    while (Peek() != '\n') cursor_.Advance();
+    cursor_.Advance();
+    return true;
   }
 
   // Returns false at the end.
   bool SkipBlanks() {
-    while (offset_ < text_.size()) {
+    while (!cursor_.AtEnd()) {
       if (Peek() == '\n' && in_line_) {
         Take(CTokenKind::kLineEnd, 0);
         in_line_ = false;
-      } else if (AtLineSplice()) {
-        Advance();
-        while (Peek() != '\n') Advance();
-        Advance();
       } else if (absl::ascii_isspace(Peek())) {
-        Advance();
-      } else if (Peek() == '/' && Peek(1) == '/') {
-        while (offset_ < text_.size() && Peek() != '\n') Advance();
-      } else if (Peek() == '/' && Peek(1) == '*') {
-        const SourcePosition start = position_;
-        Advance(2);
-        while (offset_ < text_.size() && !(Peek() == '*' && Peek(1) == '/')) Advance();
-        if (offset_ >= text_.size()) {
-          errors_->Add({start}, "this comment is not closed; end it with */");
-          return false;
-        }
-        Advance(2);
-      } else {
+        cursor_.Advance();
+      } else if (!SkipLineSplice() && !cursor_.SkipComment(errors_)) {
         return true;
       }
     }
@@ -101,26 +74,29 @@ class CLexer {
   }
 
   void SkipLine() {
-    while (offset_ < text_.size() && Peek() != '\n') Advance(AtLineSplice() ? 2 : 1);
+    while (!cursor_.AtEnd() && Peek() != '\n')
+      if (!SkipLineSplice()) cursor_.Advance();
+  }
+
+  size_t BlanksAt(size_t length) const {
+    while (Peek(length) == ' ' || Peek(length) == '\t') ++length;
+    return length;
   }
 
   void LexDirective() {
-    const size_t begin = offset_;
-    size_t at = begin + 1;
-    while (at < text_.size() && (text_[at] == ' ' || text_[at] == '\t')) ++at;
-    size_t end = at;
-    while (end < text_.size() && IsCNamePart(text_[end])) ++end;
-    const absl::string_view name = text_.substr(at, end - at);
+    const size_t begin = BlanksAt(1);
+    size_t end = begin;
+    while (IsCNamePart(Peek(end))) ++end;
+    const absl::string_view name = cursor_.Next(end).substr(begin);
     if (name == "pragma" || name == "define") {
-      Take(name == "pragma" ? CTokenKind::kPragma : CTokenKind::kDefine, end - begin);
+      Take(name == "pragma" ? CTokenKind::kPragma : CTokenKind::kDefine, end);
       in_line_ = true;
       return;
     }
-    while (end < text_.size() && (text_[end] == ' ' || text_[end] == '\t')) ++end;
     const bool marker = name.empty() || absl::ascii_isdigit(name[0]) || name == "line";
-    const bool of_the_system = name == "include" && end < text_.size() && text_[end] == '<';
+    const bool of_the_system = name == "include" && Peek(BlanksAt(end)) == '<';
     if (!marker && !of_the_system)
-      errors_->Add({position_},
+      errors_->Add({cursor_.position()},
                    absl::StrCat("#", name, " is the preprocessor's; give what `cc -E` makes of the file"));
     SkipLine();
   }
@@ -140,10 +116,10 @@ class CLexer {
 
   void LexText(char quote) {
     size_t length = 1;
-    while (offset_ + length < text_.size() && Peek(length) != quote && Peek(length) != '\n')
+    while (Peek(length) != '\0' && Peek(length) != quote && Peek(length) != '\n')
       length += Peek(length) == '\\' && Peek(length + 1) != '\0' ? 2 : 1;
     if (Peek(length) != quote) {
-      errors_->Add({position_}, "this text is not closed on its line");
+      errors_->Add({cursor_.position()}, "this text is not closed on its line");
       SkipLine();
       return;
     }
@@ -152,18 +128,16 @@ class CLexer {
 
   void LexOperator() {
     for (absl::string_view symbol : kOperators)
-      if (text_.substr(offset_, symbol.size()) == symbol) return Take(CTokenKind::kSymbol, symbol.size());
-    const SourcePosition start = position_;
-    const size_t begin = offset_;
-    Advance();
-    errors_->Add({start}, absl::StrCat("\"", text_.substr(begin, offset_ - begin), "\" has no place in C"));
+      if (cursor_.IsNext(symbol)) return Take(CTokenKind::kSymbol, symbol.size());
+    const TextCursor begin = cursor_;
+    cursor_.Advance();
+    errors_->Add({begin.position()},
+                 absl::StrCat("\"", begin.Next(cursor_.offset() - begin.offset()), "\" has no place in C"));
   }
 
-  absl::string_view text_;
+  TextCursor cursor_;
   ErrorList* errors_;
   std::vector<CToken> tokens_;
-  size_t offset_ = 0;
-  SourcePosition position_{1, 1};
   bool in_line_ = false;  // of a pragma or a definition
 };
 

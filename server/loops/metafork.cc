@@ -1,15 +1,15 @@
 #include "server/loops/metafork.h"
 
 #include <algorithm>
-#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "server/loops/build_c.h"
 #include "server/loops/check.h"
-#include "server/loops/parser.h"
 
 namespace fusion {
 namespace {
@@ -17,7 +17,10 @@ namespace {
 class MetaForkPrinter {
  public:
   MetaForkPrinter(const CProgram& program, const CRegion& region, ErrorList* errors)
-      : program_(program), region_(region), errors_(errors) {}
+      : program_(program), region_(region), errors_(errors) {
+    AddNames(*region.statement, &taken_);
+    for (const CVariable& variable : region.scope) taken_.insert(variable.name);
+  }
 
   std::string Print() {
     Statement(*region_.statement, 0);
@@ -53,19 +56,17 @@ class MetaForkPrinter {
     return CText(expression);
   }
   void Note(const CExpression& expression) {
-    using Kind = CExpression::Kind;
-    if (expression.kind == Kind::kName || expression.kind == Kind::kSubscript) NoteName(expression.text);
-    for (const CExpressionPtr& operand : expression.operands) Note(*operand);
+    std::set<std::string> names;
+    AddNames(expression, &names);
+    for (const std::string& name : names) NoteName(name);
   }
   void NoteName(const std::string& name) {
     if (!used_.insert(name).second) return;
     // Its declaration uses names, too.
-    for (const CVariable& variable : region_.scope) {
-      if (variable.name != name) continue;
-      for (const CExpressionPtr& extent : variable.extents)
-        if (extent != nullptr) Note(*extent);
-      if (variable.initial != nullptr) Note(*variable.initial);
-    }
+    std::set<std::string> names;
+    for (const CVariable& variable : region_.scope)
+      if (variable.name == name) AddNames(variable, &names);
+    for (const std::string& further : names) NoteName(further);
   }
 
   std::string Declaration(const CVariable& variable) {
@@ -84,7 +85,7 @@ class MetaForkPrinter {
   void Statement(const CStatement& statement, int depth) {
     using Kind = CStatement::Kind;
     const Around outer = around_;
-    Take(statement);
+    Take(statement, depth);
     switch (statement.kind) {
       case Kind::kBlock:
         Line(depth, "{");
@@ -133,8 +134,9 @@ class MetaForkPrinter {
     if (!block) Line(depth, "}");
   }
 
-  void Take(const CStatement& statement) {
-    for (const CDirective& directive : statement.directives)
+  void Take(const CStatement& statement, int depth) {
+    for (const CDirective& directive : statement.directives) {
+      if (directive.parametric) Line(depth, "#pragma fusion parametric");
       for (const CClause& clause : directive.clauses) {
         if (clause.name == "num_teams" && !clause.expressions.empty())
           around_.teams = Use(*clause.expressions[0]);
@@ -142,10 +144,9 @@ class MetaForkPrinter {
           around_.threads = Use(*clause.expressions[0]);
         if (clause.name == "collapse" || clause.name == "reduction")
           errors_->Add({clause.position}, absl::StrCat("MetaFork has no word for the clause ", clause.name));
-        if (clause.name == "private" || clause.name == "firstprivate" || clause.name == "linear" ||
-            clause.name == "lastprivate")
-          privates_.insert(privates_.end(), clause.names.begin(), clause.names.end());
+        if (clause.IsPrivate()) privates_.insert(privates_.end(), clause.names.begin(), clause.names.end());
       }
+    }
   }
 
   static bool Has(const CStatement& statement, const std::string& construct) {
@@ -180,24 +181,25 @@ class MetaForkPrinter {
     Body(*statement.body[0], depth);
   }
 
-  std::string Temporary() { return absl::StrCat("tmp", temporaries_++); }
-  std::string Or(const std::string& given, const std::string& parameter) {
+  // A name that the text does not have.
+  std::string Temporary() {
+    for (;;) {
+      std::string name = absl::StrCat("tmp", temporaries_++);
+      if (taken_.count(name) == 0) return name;
+    }
+  }
+  // What OpenMP says, or else a parameter, which has the same name wherever it is needed.
+  std::string Or(const std::string& given, std::string parameter) {
     if (!given.empty()) return given;
+    while (taken_.count(parameter) > 0) parameter += "_";
     if (std::find(added_.begin(), added_.end(), parameter) == added_.end()) added_.push_back(parameter);
     return parameter;
   }
 
   // A loop of OpenMP. Its iterations are counted from 0; the counter is computed of that.
   void Shared(const CStatement& statement, bool distributes, bool threads, int depth) {
-    const std::string start = Bracketed(*statement.start), bound = Bracketed(*statement.bound),
-                      step = Bracketed(*statement.step);
     const std::string trips = Temporary(), index = Temporary();
-    const bool inclusive = statement.relation.size() == 2;
-    const std::string room =
-        statement.down ? absl::StrCat(start, " - ", bound) : absl::StrCat(bound, " - ", start);
-    const bool plain = start == "0" && step == "1" && statement.relation == "<";
-    Line(depth, "int ", trips, " = ",
-         plain ? bound : absl::StrCat("(", room, inclusive ? "" : " - 1", ") / ", step, " + 1"), ";");
+    Line(depth, "int ", trips, " = ", Use(*TripCount(statement)), ";");
     std::string value = "0";  // of the iteration
     std::string guard;
     int loops = 0;
@@ -229,10 +231,8 @@ class MetaForkPrinter {
     const int inner = depth + loops;
     Line(inner, "int ", index, " = ", value, ";");
     declared_.insert(statement.variable.name);
-    const std::string counter = absl::StrCat(
-        CTypeName(statement.variable.type), " ", statement.variable.name, " = ",
-        start == "0" && !statement.down ? "" : absl::StrCat(start, statement.down ? " - " : " + "),
-        step == "1" ? "" : absl::StrCat(step, " * "), index, ";");
+    const std::string counter = absl::StrCat(CTypeName(statement.variable.type), " ", statement.variable.name,
+                                             " = ", Use(*CounterValue(statement, CName(index))), ";");
     const int body = guard.empty() ? inner : inner + 1;
     if (!guard.empty()) {
       Line(inner, "if (", guard, ")");
@@ -256,19 +256,12 @@ class MetaForkPrinter {
     open(absl::StrCat("for (int ", place, " = ", thread, "; ", place, " < ", count, "; ", place,
                       " += ", threads, ")"));
   }
-  std::string Bracketed(const CExpression& expression) {
-    std::string text = Use(expression);
-    return expression.operands.empty() || expression.kind == CExpression::Kind::kSubscript
-               ? text
-               : absl::StrCat("(", text, ")");
-  }
-
   const CProgram& program_;
   const CRegion& region_;
   ErrorList* errors_;
   std::string text_;
   Around around_;
-  std::set<std::string> used_, declared_;
+  std::set<std::string> taken_, used_, declared_;
   std::vector<std::string> added_, privates_;
   int temporaries_ = 0;
 };
@@ -276,11 +269,11 @@ class MetaForkPrinter {
 }  // namespace
 
 absl::StatusOr<std::string> PrintMetaFork(absl::string_view text, const std::string& file_name) {
-  if (auto checked = CheckLoops(text, file_name); !checked.ok()) return checked.status();
+  FUSION_ASSIGN_OR_RETURN(const CheckedProgram checked, CheckLoops(text, file_name));
   ErrorList errors(file_name);
-  const CProgram program = ParseC(text, &errors);
   std::string printed;
-  for (const CRegion& region : program.regions) printed += MetaForkPrinter(program, region, &errors).Print();
+  for (const CRegion& region : checked.program.regions)
+    printed += MetaForkPrinter(checked.program, region, &errors).Print();
   if (!errors.empty()) return errors.ToStatus();
   return printed;
 }

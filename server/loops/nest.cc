@@ -32,7 +32,9 @@ class NestBuilder {
   std::unique_ptr<Nest> Build() {
     CountAssignments(*region_.statement);
     FindOpenMpBounds(*region_.statement);
-    for (const CVariable& variable : region_.scope) DeclareOutside(variable);
+    const std::set<std::string> used = UsedNames();
+    for (const CVariable& variable : region_.scope)
+      if (used.count(variable.name) > 0) DeclareOutside(variable);
     for (const CParameter& parameter : program_.parameters) {
       nest_->facts.push_back(Polynomial::Symbol(parameter.name) - Polynomial(parameter.low));
       if (parameter.high)
@@ -42,7 +44,6 @@ class NestBuilder {
     FindBoundNames(*region_.statement);
     Walk(*region_.statement);
     AddQuotientFacts();
-    CheckClaims(*region_.statement);
     CheckTeams();
     return std::move(nest_);
   }
@@ -59,7 +60,28 @@ class NestBuilder {
     bool counter = false;  // of a loop around the use
   };
 
+  // What the directives around a statement say.
+  struct Directives {
+    std::vector<std::string> privates, reductions;
+    bool asked = false;  // "#pragma fusion parametric", "#pragma scop"
+    int collapsed = 0;   // so many loops that follow belong to the last directive
+    int teams = -1;      // the number of the innermost "teams"
+  };
+
   // --- Before the walk ---
+  // Names in the region, and in the declarations of those. What else is declared around it may use what
+  // nobody knows here, such as constants of headers.
+  std::set<std::string> UsedNames() const {
+    std::set<std::string> used;
+    AddNames(*region_.statement, &used);
+    for (size_t before = 0; before != used.size();) {
+      before = used.size();
+      for (const CVariable& variable : region_.scope)
+        if (used.count(variable.name) > 0) AddNames(variable, &used);
+    }
+    return used;
+  }
+
   void CountSteps(const CExpression& expression) {
     if (expression.kind == CExpression::Kind::kUnary && expression.text.size() == 2)
       uses_[expression.operands[0]->text].compound = true;
@@ -96,17 +118,10 @@ class NestBuilder {
         if (clause.name == "num_teams" || clause.name == "thread_limit" || clause.name == "num_threads")
           for (const CExpressionPtr& expression : clause.expressions) {
             AddNames(*expression, &may_be_parameter_);
-            std::set<std::string> names;
-            AddNames(*expression, &names);
-            for (const std::string& name : names) positive_.insert(name);
+            AddNames(*expression, &positive_);
           }
     for (const CStatementPtr& inner : statement.body) FindOpenMpBounds(*inner);
   }
-  static void AddNames(const CExpression& expression, std::set<std::string>* names) {
-    if (expression.kind == CExpression::Kind::kName) names->insert(expression.text);
-    for (const CExpressionPtr& operand : expression.operands) AddNames(*operand, names);
-  }
-
   void DeclareOutside(const CVariable& variable) {
     Name name{.type = variable.type, .outside = true};
     if (variable.array) {
@@ -148,7 +163,8 @@ class NestBuilder {
   Name* Find(const CExpression& use) {
     const auto found = names_.find(use.text);
     if (found != names_.end() && !found->second.empty()) return &found->second.back();
-    if (may_be_parameter_.count(use.text) > 0 && uses_.count(use.text) == 0) {
+    if (use.kind == CExpression::Kind::kName && may_be_parameter_.count(use.text) > 0 &&
+        uses_.count(use.text) == 0) {
       names_[use.text] = {
           Name{.kind = Name::Kind::kParameter, .value = Polynomial::Symbol(use.text), .outside = true}};
       return &names_[use.text].back();
@@ -262,14 +278,26 @@ class NestBuilder {
 
   // --- The walk ---
   void Walk(const CStatement& statement) {
-    const int outer = teams_;
-    for (const CDirective& directive : statement.directives)
-      if (directive.Has("teams")) {
-        teams_ = static_cast<int>(teams_positions_.size());
-        teams_positions_.push_back(directive.position);
-      }
+    // What directives say holds in their statement alone.
+    const Directives outer = directives_;
+    const size_t loops = nest_->loops.size();
+    for (const CDirective& directive : statement.directives) {
+      directives_.asked |= directive.parametric;
+      if (!directive.Has("teams")) continue;
+      directives_.teams = static_cast<int>(teams_positions_.size());
+      teams_positions_.push_back(directive.position);
+    }
     WalkInside(statement);
-    teams_ = outer;
+    const bool claimed =
+        std::any_of(nest_->loops.begin() + static_cast<std::ptrdiff_t>(loops), nest_->loops.end(),
+                    [](const NestLoop& loop) { return loop.claim != Claim::kNone; });
+    for (const CDirective& directive : statement.directives)
+      if (!claimed && (directive.Has("teams") || directive.Has("parallel") || directive.Has("for") ||
+                       directive.parametric))
+        errors_->Add({directive.position},
+                     "no loop of this directive says what to share out: teams want distribute, and parallel "
+                     "wants for");
+    directives_ = outer;
   }
 
   void WalkInside(const CStatement& statement) {
@@ -395,7 +423,7 @@ class NestBuilder {
 
   void WalkIf(const CStatement& statement) {
     Read(*statement.value);
-    NestGuard guard = GuardOf(*statement.value);
+    NestGuard guard = GuardOf(statement.value);
     for (size_t branch = 0; branch < statement.body.size(); ++branch) {
       NestGuard now = guard;
       if (branch == 1) {
@@ -429,12 +457,11 @@ class NestBuilder {
     for (const CStatementPtr& inner : statement.body) ForgetAssigned(*inner);
   }
 
-  NestGuard GuardOf(const CExpression& condition) {
-    NestGuard guard{.text = CText(condition), .whole = true};
-    AddConditions(condition, &guard);
+  NestGuard GuardOf(const CExpressionPtr& condition) {
+    NestGuard guard{.condition = condition, .key = CText(*condition), .whole = true};
+    AddConditions(*condition, &guard);
     std::set<std::string> names;
-    AddNames(condition, &names);
-    guard.key = guard.text;
+    AddNames(*condition, &names);
     for (const std::string& name : names) {
       const auto found = names_.find(name);
       if (found == names_.end() || found->second.empty()) continue;
@@ -446,13 +473,7 @@ class NestBuilder {
       absl::StrAppend(&guard.key, "; ", name, " = ", meaning.value.ToString());
       for (const std::string& symbol : meaning.value.Symbols()) guard.symbols.push_back(symbol);
     }
-    if (HasSubscript(condition)) guard.of_memory = true;
     return guard;
-  }
-  static bool HasSubscript(const CExpression& expression) {
-    return expression.kind == CExpression::Kind::kSubscript ||
-           std::any_of(expression.operands.begin(), expression.operands.end(),
-                       [](const CExpressionPtr& operand) { return HasSubscript(*operand); });
   }
 
   // Adds what a condition says, as polynomials that are at least 0.
@@ -606,54 +627,37 @@ class NestBuilder {
       if (directive.Has("for") || directive.Has("distribute"))
         errors_->Add({directive.position}, "a loop has to follow this directive");
       for (const CClause& clause : directive.clauses)
-        AddPrivate(clause, &outer_privates_, &outer_reductions_);
-      asked_ |= directive.parametric;
+        AddPrivate(clause, &directives_.privates, &directives_.reductions);
     }
   }
   static void AddPrivate(const CClause& clause, std::vector<std::string>* privates,
                          std::vector<std::string>* reductions) {
-    if (clause.name == "private" || clause.name == "linear" || clause.name == "firstprivate" ||
-        clause.name == "lastprivate")
-      privates->insert(privates->end(), clause.names.begin(), clause.names.end());
+    if (clause.IsPrivate()) privates->insert(privates->end(), clause.names.begin(), clause.names.end());
     if (clause.name == "reduction")
       reductions->insert(reductions->end(), clause.names.begin(), clause.names.end());
   }
   void TakePrivates(const CStatement& statement, NestLoop* loop) {
-    loop->privates = outer_privates_;
-    loop->reductions = outer_reductions_;
+    loop->privates = directives_.privates;
+    loop->reductions = directives_.reductions;
     for (const CDirective& directive : statement.directives)
       for (const CClause& clause : directive.clauses) AddPrivate(clause, &loop->privates, &loop->reductions);
   }
   Claim ClaimOf(const CStatement& statement) {
     if (statement.meta) return Claim::kMetaFor;
     for (const CDirective& directive : statement.directives) {
-      if (directive.parametric) asked_ = true;
       if (directive.Has("for") || directive.Has("distribute") || directive.Has("simd")) {
-        collapsed_ = 1;
+        directives_.collapsed = 1;
         for (const CClause& clause : directive.clauses)
           if (clause.name == "collapse" && clause.expressions.size() == 1)
-            collapsed_ = static_cast<int>(
+            directives_.collapsed = static_cast<int>(
                 std::clamp<int64_t>(IntegerOf(*clause.expressions[0]).Constant().value_or(1), 1, 12));
       }
     }
-    if (collapsed_ > 0) {
-      --collapsed_;
+    if (directives_.collapsed > 0) {
+      --directives_.collapsed;
       return Claim::kOpenMp;
     }
-    return asked_ ? Claim::kAsked : Claim::kNone;
-  }
-
-  // Directives that have no loop would run the same in each team or thread, or nothing at all.
-  void CheckClaims(const CStatement& statement) {
-    for (const CDirective& directive : statement.directives)
-      if ((directive.Has("teams") || directive.Has("parallel") || directive.Has("for") ||
-           directive.parametric) &&
-          std::none_of(nest_->loops.begin(), nest_->loops.end(),
-                       [](const NestLoop& loop) { return loop.claim != Claim::kNone; }))
-        errors_->Add({directive.position},
-                     "no loop of this directive says what to share out: teams want distribute, and parallel "
-                     "wants for");
-    for (const CStatementPtr& inner : statement.body) CheckClaims(*inner);
+    return directives_.asked ? Claim::kAsked : Claim::kNone;
   }
 
   // Teams of OpenMP do not wait for one another between two loops that are shared out to them.
@@ -732,8 +736,7 @@ class NestBuilder {
                       .text = CText(expression),
                       .loops = loops_,
                       .guards = guards_,
-                      .order = order_++,
-                      .teams = teams_};
+                      .teams = directives_.teams};
     for (const CExpressionPtr& index : expression.operands) access.index.push_back(IntegerOf(*index));
     nest_->accesses.push_back(std::move(access));
   }
@@ -760,11 +763,8 @@ class NestBuilder {
   std::vector<NestGuard> guards_;  // likewise
   std::vector<int> branches_;      // likewise
   int next_branch_ = 0;
-  std::vector<std::string> outer_privates_, outer_reductions_;
-  bool asked_ = false;
-  int collapsed_ = 0;  // loops that follow belong to a directive already read
+  Directives directives_;
   int order_ = 0;
-  int teams_ = -1;
   std::vector<SourcePosition> teams_positions_;
 };
 

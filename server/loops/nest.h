@@ -33,7 +33,7 @@ struct NestLoop {
 
 // A condition under which a statement runs.
 struct NestGuard {
-  std::string text;                    // as C, for people
+  CExpressionPtr condition;
   std::string key;                     // the same for conditions that say the same
   bool holds = true;                   // false: in the `else` of it
   std::vector<Polynomial> conditions;  // what it says, as far as polynomials can: at least 0
@@ -58,7 +58,6 @@ struct NestAccess {
   std::string text;        // "a[i+1]"
   std::vector<int> loops;  // around it, outermost first
   std::vector<NestGuard> guards;
-  int order = 0;   // in the text
   int teams = -1;  // the directive "teams" that it is under, by number
 };
 

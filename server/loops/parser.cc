@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <map>
 #include <set>
 #include <utility>
@@ -11,7 +10,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "base/similar_name.h"
 #include "base/utf8.h"
 #include "server/loops/lexer.h"
@@ -25,18 +23,15 @@ constexpr absl::string_view kTypeWords[] = {
     "extern", "restrict",  "__restrict__", "__restrict", "void",     "struct", "inline",   "_Bool"};
 constexpr absl::string_view kOtherTypes[] = {"unsigned", "short", "char", "void", "struct", "_Bool"};
 // Statements that loops for a device cannot have.
-constexpr absl::string_view kRefused[] = {"while",  "do",   "break",   "continue",  "return",   "goto",
-                                          "switch", "case", "default", "meta_fork", "meta_join"};
+constexpr absl::string_view kRefused[] = {"while", "do",     "break", "continue", "return",
+                                          "goto",  "switch", "case",  "default"};
+constexpr absl::string_view kForkJoin[] = {"meta_fork", "meta_join", "cilk_spawn", "cilk_sync"};
 constexpr absl::string_view kConstructs[] = {"target", "teams", "distribute", "parallel", "for", "simd"};
 constexpr absl::string_view kOtherConstructs[] = {
     "task",      "taskwait", "taskloop", "critical", "atomic",        "barrier", "sections", "section",
     "single",    "master",   "ordered",  "flush",    "threadprivate", "declare", "end",      "cancel",
     "taskgroup", "data",     "enter",    "exit",     "update",        "loop",    "masked",   "scan"};
-constexpr absl::string_view kClauses[] = {
-    "map",     "num_teams",    "thread_limit", "num_threads", "collapse", "schedule",      "dist_schedule",
-    "private", "firstprivate", "lastprivate",  "shared",      "default",  "reduction",     "if",
-    "nowait",  "proc_bind",    "safelen",      "simdlen",     "device",   "is_device_ptr", "linear",
-    "aligned", "ordered",      "depend",       "defaultmap"};
+constexpr absl::string_view kOtherClauses[] = {"is_device_ptr", "aligned", "ordered", "depend", "defaultmap"};
 constexpr absl::string_view kKnownClauses[] = {
     "map",     "num_teams",    "thread_limit", "num_threads", "collapse", "schedule",  "dist_schedule",
     "private", "firstprivate", "lastprivate",  "shared",      "default",  "reduction", "if",
@@ -94,6 +89,11 @@ class CParser {
     if (!IsName() || IsIn(kTypeWords, Now().text))
       Fail(Now().position, absl::StrCat("expected ", what, ", not ", Found()));
     return std::string(tokens_[at_++].text);
+  }
+  // Past a token, or past what is in brackets.
+  void SkipToken() {
+    if (Is("(") || Is("[") || Is("{")) return SkipBrackets();
+    ++at_;
   }
   // Behind the bracket that closes the one here.
   void SkipBrackets() {
@@ -233,13 +233,7 @@ class CParser {
       if (IsName() && Is(";", 1)) types_[Now().text] = type;
     } catch (const Unreadable&) {
     }
-    while (!AtEnd() && !Take(";")) {
-      if (Is("(") || Is("[") || Is("{")) {
-        SkipBrackets();
-      } else {
-        ++at_;
-      }
-    }
+    while (!AtEnd() && !Take(";")) SkipToken();
   }
 
   void SkipToEndOfStatement() {
@@ -247,11 +241,7 @@ class CParser {
       if (Take(";")) return;
       if (Is("{")) return;
       if (Now().kind == CTokenKind::kPragma || Now().kind == CTokenKind::kDefine) return;
-      if (Is("(") || Is("[")) {
-        SkipBrackets();
-      } else {
-        ++at_;
-      }
+      SkipToken();
     }
   }
 
@@ -278,13 +268,7 @@ class CParser {
             }
           } catch (const Unreadable&) {
             at_ = value;
-            while (!AtEnd() && !Is(",") && !Is(";")) {
-              if (Is("(") || Is("[") || Is("{")) {
-                SkipBrackets();
-              } else {
-                ++at_;
-              }
-            }
+            while (!AtEnd() && !Is(",") && !Is(";")) SkipToken();
           }
         }
         Declare(variable);
@@ -317,13 +301,7 @@ class CParser {
         Declare(variable);
       } catch (const Unreadable&) {
       }
-      while (at_ + 1 < end && !Is(",")) {
-        if (Is("(") || Is("[")) {
-          SkipBrackets();
-        } else {
-          ++at_;
-        }
-      }
+      while (at_ + 1 < end && !Is(",")) SkipToken();
       if (at_ + 1 < end) ++at_;
     }
     return end + 1;  // behind the brace, which has opened its scope
@@ -524,7 +502,7 @@ class CParser {
   CClause TakeClause() {
     CClause clause{.name = std::string(Now().text), .position = Now().position};
     if (!IsIn(kKnownClauses, clause.name)) {
-      const bool of_openmp = IsIn(kClauses, clause.name);
+      const bool of_openmp = IsIn(kOtherClauses, clause.name);
       std::string similar;
       if (!of_openmp && errors_->MaySuggest()) {
         similar = SimilarName(clause.name, {std::begin(kKnownClauses), std::end(kKnownClauses)});
@@ -540,24 +518,19 @@ class CParser {
     if (clause.name == "map" || clause.name == "reduction") {
       if (Now(1).text == ":" || (IsName() && Is(",", 1) && clause.name == "map" && Is("always"))) {
         if (Is("always")) at_ += 2;
-        clause.kind = std::string(Now().text);
-        at_ += 2;
+        at_ += 2;  // how it is mapped, or the operation
       }
       TakeNames(&clause);
     } else if (clause.name == "schedule" || clause.name == "dist_schedule" || clause.name == "default" ||
                clause.name == "proc_bind") {
-      clause.kind = std::string(Now().text);
-      ++at_;
+      ++at_;  // the kind
       if (Take(",")) clause.expressions.push_back(TakeAssignmentExpression());
     } else if (clause.name == "if") {
       if (IsName() && Is(":", 1)) at_ += 2;
       clause.expressions.push_back(TakeAssignmentExpression());
-    } else if (clause.name == "private" || clause.name == "firstprivate" || clause.name == "lastprivate" ||
-               clause.name == "shared") {
+    } else if (clause.IsPrivate() || clause.name == "shared") {
       TakeNames(&clause);
-    } else if (clause.name == "linear") {
-      TakeNames(&clause);
-      if (Take(":")) clause.expressions.push_back(TakeAssignmentExpression());
+      if (clause.name == "linear" && Take(":")) clause.expressions.push_back(TakeAssignmentExpression());
     } else {
       clause.expressions.push_back(TakeAssignmentExpression());
     }
@@ -693,6 +666,12 @@ class CParser {
     return expression;
   }
 
+  CExpressionPtr MakeOne(SourcePosition position) const {
+    auto number = Make(CExpression::Kind::kInteger, position, "1");
+    number->integer = 1;
+    return number;
+  }
+
   CExpressionPtr TakeConditional(int depth) {
     if (depth > kDeepestExpression)
       Fail(Now().position, absl::StrCat("expressions may be ", kDeepestExpression, " deep, not more"));
@@ -739,7 +718,7 @@ class CParser {
     if (Take("!")) return Make(CExpression::Kind::kUnary, position, "!", {TakeUnary(depth + 1)});
     if (Is("*")) Fail(position, "pointers are not followed here; write the access as a[i]");
     if (Is("&")) Fail(position, "addresses are not taken here");
-    if (Is("++") || Is("--")) Fail(position, "++ and -- are statements here, not parts of expressions");
+    if (Is("++") || Is("--")) Fail(position, "++ and -- stand behind their variables here");
     if (Is("(") && IsName(1) && IsIn(kTypeWords, Now(1).text)) {
       ++at_;
       const CType type = TakeType();
@@ -750,6 +729,13 @@ class CParser {
       return cast;
     }
     return TakePrimary(depth);
+  }
+
+  void RefuseForkJoin(const CToken& token) const {
+    if (token.kind == CTokenKind::kName && IsIn(kForkJoin, token.text))
+      Fail(token.position,
+           absl::StrCat(token.text,
+                        " is of the fork-join model, which no GPU has; loops for a device are meta_for"));
   }
 
   CExpressionPtr TakePrimary(int depth) {
@@ -787,19 +773,18 @@ class CParser {
     }
     if (!IsName() || IsIn(kTypeWords, token.text))
       Fail(position, absl::StrCat("expected a value, not ", Found()));
+    RefuseForkJoin(token);
     std::string name = TakeName("a value");
-    if (name == "meta_fork" || name == "meta_join" || name == "cilk_spawn")
-      Fail(position,
-           absl::StrCat(name,
-                        " is of the fork-join model, which no GPU has; loops for a device are meta_for"));
     if (IsIn(macros_, name))
       Fail(position, absl::StrCat(name, " is a macro; give what `cc -E` makes of the file"));
     CExpressionPtr expression;
     if (Take("(")) {
       std::vector<CExpressionPtr> arguments;
-      if (!Is(")")) do
+      if (!Is(")")) {
+        do {
           arguments.push_back(TakeConditional(depth + 1));
-        while (Take(","));
+        } while (Take(","));
+      }
       Expect(")", "behind the arguments of a call");
       expression = Make(CExpression::Kind::kCall, position, std::move(name), std::move(arguments));
     } else if (Is("[")) {
@@ -863,12 +848,9 @@ class CParser {
       if (Take("else")) statement->body.push_back(TakeStatement({}, depth + 1));
       return statement;
     }
+    RefuseForkJoin(Now());
     if (IsName() && IsIn(kRefused, Now().text))
-      Fail(Now().position,
-           absl::StartsWith(Now().text, "meta_")
-               ? absl::StrCat(Now().text,
-                              " is of the fork-join model, which no GPU has; loops for a device are meta_for")
-               : absl::StrCat("\"", Now().text, "\" has no place in loops for a device"));
+      Fail(Now().position, absl::StrCat("\"", Now().text, "\" has no place in loops for a device"));
     TakeAssignment(statement.get());
     Expect(";", "behind a statement");
     return statement;
@@ -927,18 +909,15 @@ class CParser {
     const std::string& counter = statement->variable.name;
     static const std::pair<absl::string_view, absl::string_view> kTurned[] = {
         {"<", ">"}, {"<=", ">="}, {">", "<"}, {">=", "<="}, {"!=", "!="}};
-    const auto is_counter = [&](const CExpressionPtr& e) {
-      return e->kind == CExpression::Kind::kName && e->text == counter;
-    };
     bool compared = false;
     if (condition->kind == CExpression::Kind::kBinary)
       for (const auto& [straight, turned] : kTurned) {
         if (condition->text != straight) continue;
-        if (is_counter(condition->operands[0])) {
+        if (IsNamed(*condition->operands[0], counter)) {
           statement->relation = std::string(straight);
           statement->bound = condition->operands[1];
           compared = true;
-        } else if (is_counter(condition->operands[1])) {
+        } else if (IsNamed(*condition->operands[1], counter)) {
           statement->relation = std::string(turned);
           statement->bound = condition->operands[0];
           compared = true;
@@ -963,27 +942,22 @@ class CParser {
   void TakeStep(CStatement* statement) {
     const SourcePosition position = Now().position;
     const std::string& counter = statement->variable.name;
-    const auto one = [&] {
-      auto number = Make(CExpression::Kind::kInteger, position, "1");
-      number->integer = 1;
-      return number;
-    };
     const bool not_equal = statement->relation == "!=";
     if (Is("++") || Is("--")) {
       statement->down = Is("--");
       ++at_;
       if (TakeName("the counter") != counter)
         Fail(position, absl::StrCat("the step of this loop is one of ", counter));
-      statement->step = one();
+      statement->step = MakeOne(position);
       return;
     }
     if (TakeName("the counter") != counter)
       Fail(position, absl::StrCat("the step of this loop is one of ", counter));
     if (Take("++")) {
-      statement->step = one();
+      statement->step = MakeOne(position);
     } else if (Take("--")) {
       statement->down = true;
-      statement->step = one();
+      statement->step = MakeOne(position);
     } else if (Is("+=") || Is("-=")) {
       statement->down = Is("-=");
       ++at_;
@@ -991,13 +965,10 @@ class CParser {
     } else if (Take("=")) {
       CExpressionPtr next = TakeAssignmentExpression();
       const bool sum = next->kind == CExpression::Kind::kBinary && (next->text == "+" || next->text == "-");
-      const auto is_counter = [&](const CExpressionPtr& e) {
-        return e->kind == CExpression::Kind::kName && e->text == counter;
-      };
-      if (sum && is_counter(next->operands[0])) {
+      if (sum && IsNamed(*next->operands[0], counter)) {
         statement->down = next->text == "-";
         statement->step = next->operands[1];
-      } else if (sum && next->text == "+" && is_counter(next->operands[1])) {
+      } else if (sum && next->text == "+" && IsNamed(*next->operands[1], counter)) {
         statement->step = next->operands[0];
       } else {
         Fail(position, absl::StrCat("a loop steps by a sum, as in \"", counter, " += 2\""));
@@ -1013,16 +984,11 @@ class CParser {
   void TakeAssignment(CStatement* statement) {
     statement->kind = CStatement::Kind::kAssignment;
     const SourcePosition position = Now().position;
-    const auto one = [&] {
-      auto number = Make(CExpression::Kind::kInteger, position, "1");
-      number->integer = 1;
-      return number;
-    };
     if (Is("++") || Is("--")) {
       statement->operation = Is("++") ? "+=" : "-=";
       ++at_;
       statement->target = TakePrimary(0);
-      statement->value = one();
+      statement->value = MakeOne(position);
     } else {
       statement->target = TakePrimary(0);
       if (statement->target->kind == CExpression::Kind::kCall)
@@ -1033,7 +999,7 @@ class CParser {
       if (Is("++") || Is("--")) {
         statement->operation = Is("++") ? "+=" : "-=";
         ++at_;
-        statement->value = one();
+        statement->value = MakeOne(position);
       } else if (Now().kind == CTokenKind::kSymbol && IsIn(kAssignments, Now().text)) {
         statement->operation = std::string(tokens_[at_++].text);
         statement->value = TakeAssignmentExpression();
@@ -1062,24 +1028,6 @@ class CParser {
 
 }  // namespace
 
-const char* CTypeName(CType type) {
-  switch (type) {
-    case CType::kInt:
-      return "int";
-    case CType::kLong:
-      return "long";
-    case CType::kFloat:
-      return "float";
-    case CType::kDouble:
-      return "double";
-    case CType::kOther:
-      return "another type";
-  }
-  return "";
-}
-
-bool CDirective::Has(const std::string& construct) const { return IsIn(constructs, construct); }
-
 CProgram ParseC(absl::string_view text, ErrorList* errors) {
   if (text.size() > kMostLoopBytes) {
     errors->Add({}, absl::StrCat("the text has ", text.size(), " bytes; ", kMostLoopBytes, " are allowed"));
@@ -1090,65 +1038,6 @@ CProgram ParseC(absl::string_view text, ErrorList* errors) {
     return {};
   }
   return CParser(text, errors).Parse();
-}
-
-namespace {
-
-// Returns how tightly an operator binds, as in C.
-int BindingOf(const CExpression& expression) {
-  using Kind = CExpression::Kind;
-  static const std::pair<absl::string_view, int> kBindings[] = {
-      {"||", 1}, {"&&", 2}, {"|", 3},  {"^", 4},  {"&", 5}, {"==", 6}, {"!=", 6}, {"<", 7},  {"<=", 7},
-      {">", 7},  {">=", 7}, {"<<", 8}, {">>", 8}, {"+", 9}, {"-", 9},  {"*", 10}, {"/", 10}, {"%", 10}};
-  if (expression.kind == Kind::kConditional) return 0;
-  if (expression.kind == Kind::kUnary || expression.kind == Kind::kCast) return 11;
-  if (expression.kind == Kind::kBinary)
-    for (const auto& [operation, binding] : kBindings)
-      if (operation == expression.text) return binding;
-  return 12;
-}
-
-std::string InBrackets(const CExpression& expression, int least) {
-  std::string text = CText(expression);
-  return BindingOf(expression) < least ? absl::StrCat("(", text, ")") : text;
-}
-
-}  // namespace
-
-std::string CText(const CExpression& expression) {
-  using Kind = CExpression::Kind;
-  const auto& operands = expression.operands;
-  const int binding = BindingOf(expression);
-  switch (expression.kind) {
-    case Kind::kInteger:
-    case Kind::kReal:
-    case Kind::kName:
-      return expression.text;
-    case Kind::kSubscript: {
-      std::string text = expression.text;
-      for (const CExpressionPtr& index : operands) absl::StrAppend(&text, "[", CText(*index), "]");
-      return text;
-    }
-    case Kind::kUnary:
-      if (expression.text.size() == 2) return absl::StrCat(InBrackets(*operands[0], 12), expression.text);
-      return absl::StrCat(expression.text, InBrackets(*operands[0], 12));
-    case Kind::kCast:
-      return absl::StrCat("(", expression.text, ")", InBrackets(*operands[0], 11));
-    case Kind::kBinary:
-      return absl::StrCat(InBrackets(*operands[0], binding), " ", expression.text, " ",
-                          InBrackets(*operands[1], binding + 1));
-    case Kind::kConditional:
-      return absl::StrCat(InBrackets(*operands[0], 1), " ? ", CText(*operands[1]), " : ",
-                          CText(*operands[2]));
-    case Kind::kCall:
-      return absl::StrCat(expression.text, "(",
-                          absl::StrJoin(operands, ", ",
-                                        [](std::string* out, const CExpressionPtr& operand) {
-                                          out->append(CText(*operand));
-                                        }),
-                          ")");
-  }
-  return "";
 }
 
 }  // namespace fusion

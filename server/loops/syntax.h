@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,7 @@ struct CExpression {
 
 // Returns the expression as C, with the fewest brackets.
 std::string CText(const CExpression& expression);
+bool IsNamed(const CExpression& expression, const std::string& name);  // it is this name alone
 
 struct CVariable {
   std::string name;
@@ -59,9 +61,9 @@ struct CVariable {
 struct CClause {
   std::string name;
   SourcePosition position;
-  std::string kind;                         // "tofrom", "static", "+": what stands before a colon or alone
   std::vector<CExpressionPtr> expressions;  // num_teams, collapse, a chunk
   std::vector<std::string> names;           // private, map, reduction
+  bool IsPrivate() const;                   // each iteration has its own of `names`
 };
 
 // A line "#pragma omp ..." or "#pragma fusion parametric".
@@ -114,6 +116,12 @@ struct CRegion {
   std::vector<CVariable> scope;  // visible there, inner ones behind outer ones of the same name
   std::optional<CRegisters> registers;
 };
+
+// Adds the names of variables and arrays that stand there: in expressions, in statements with all in them,
+// and in what a declaration says of its variable.
+void AddNames(const CExpression& expression, std::set<std::string>* names);
+void AddNames(const CStatement& statement, std::set<std::string>* names);
+void AddNames(const CVariable& variable, std::set<std::string>* names);
 
 struct CProgram {
   std::vector<CRegion> regions;  // in the order of the text

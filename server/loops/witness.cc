@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <random>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -84,7 +86,6 @@ class Runner {
     values->erase(loop.symbol);
     return true;
   }
-  int64_t steps() const { return steps_; }
   void Restart() { steps_ = 0; }
 
  private:

@@ -137,27 +137,24 @@ double CostModel::FloorSeconds(double bytes) const {
   return bytes / (device_.copy_bytes_per_second() * (1 + device_.copy_spread()) * share);
 }
 
-void CostModel::Multiply(double correction, double floor_share, RunTimeEstimate* estimate) const {
+void CostModel::Multiply(double correction, double floor, RunTimeEstimate* estimate) const {
   const double corrected = correction * estimate->total_seconds;
-  const double floor = floor_share * FloorSeconds(estimate->floor_bytes);
   estimate->correction = corrected < floor ? floor / estimate->total_seconds : correction;
   estimate->total_seconds = std::max(corrected, floor);
 }
 
 void CostModel::Correct(const ResidualFeatures& features, RunTimeEstimate* estimate) const {
-  Multiply(residual_.Correction(features), 1, estimate);
+  Multiply(residual_.Correction(features), FloorSeconds(estimate->floor_bytes), estimate);
 }
 
 void CostModel::Correct(const FamilyTimes& measured, const std::string& variant,
                         const ResidualFeatures& features, RunTimeEstimate* estimate) const {
   const FamilyTimes::Answer answer = measured.Of(variant, features);
-  // A host reads faster than it copies, which is what the floor knows of, and some of its data may lie in
-  // caches: what was measured may be faster than the floor there.
-  constexpr double kMeasuredOnHosts = 0.3;
-  if (answer.seconds)
-    Multiply(*answer.seconds / estimate->total_seconds, target_->simt() ? 1 : kMeasuredOnHosts, estimate);
-  else
-    Multiply(residual_.Correction(features) * answer.factor, 1, estimate);
+  // A host reads faster than it copies, and the floor knows copies alone.
+  const bool believed = answer.seconds.has_value() && !target_->simt();
+  Multiply(answer.seconds ? *answer.seconds / estimate->total_seconds
+                          : residual_.Correction(features) * answer.factor,
+           believed ? 0 : FloorSeconds(estimate->floor_bytes), estimate);
   estimate->measured = answer.seconds.has_value();
   estimate->measured_jobs = answer.jobs;
   estimate->measured_micros = answer.learned_micros;

@@ -84,8 +84,8 @@ class CostModel {
   // accesses.
   double StartSeconds() const;
   // Applies what was learned from measurements to the estimate of a kernel with these features; it must be
-  // called once. No estimate is faster than the floor of its bytes then. `measured`: what is known of the
-  // kernel's family; `variant`: the kernel's name in it.
+  // called once. No estimate is faster than the floor of its bytes then, but for kernels that were measured
+  // on a host. `measured`: what is known of the kernel's family; `variant`: the kernel's name in it.
   void Correct(const ResidualFeatures& features, RunTimeEstimate* estimate) const;
   void Correct(const FamilyTimes& measured, const std::string& variant, const ResidualFeatures& features,
                RunTimeEstimate* estimate) const;
@@ -107,7 +107,7 @@ class CostModel {
   const KernelMemory* memory() const { return memory_.get(); }
 
  private:
-  void Multiply(double correction, double floor_share, RunTimeEstimate* estimate) const;
+  void Multiply(double correction, double floor, RunTimeEstimate* estimate) const;
 
   const Target* target_;
   DeviceDescription device_;

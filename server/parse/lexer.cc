@@ -15,41 +15,13 @@ bool IsNamePart(char c) { return absl::ascii_isalnum(c) || c == '_'; }
 
 }  // namespace
 
-Lexer::Lexer(absl::string_view text, ErrorList* errors) : text_(text), errors_(errors) {
-  if (text_.substr(0, 3) == "\xEF\xBB\xBF") offset_ = 3;  // byte order mark
-}
-
-// To the next character.
-void Lexer::Advance() {
-  if (text_[offset_] == '\n') {
-    position_ = {position_.line + 1, 1};
-  } else {
-    ++position_.column;
-  }
-  do {
-    ++offset_;
-  } while (offset_ < text_.size() && IsContinuation(text_[offset_]));
-}
+Lexer::Lexer(absl::string_view text, ErrorList* errors) : cursor_(text), errors_(errors) {}
 
 void Lexer::SkipBlanksAndComments() {
-  while (offset_ < text_.size()) {
+  while (!cursor_.AtEnd()) {
     if (absl::ascii_isspace(Peek())) {
-      Advance();
-    } else if (Peek() == '/' && Peek(1) == '/') {
-      while (offset_ < text_.size() && Peek() != '\n') Advance();
-    } else if (Peek() == '/' && Peek(1) == '*') {
-      const SourcePosition start = position_;
-      Advance();
-      Advance();
-      while (offset_ < text_.size() && !(Peek() == '*' && Peek(1) == '/')) Advance();
-      if (offset_ >= text_.size()) {
-        errors_->Add({start}, "this comment is not closed; end it with */");
-        ended_in_comment_ = true;
-        return;
-      }
-      Advance();
-      Advance();
-    } else {
+      cursor_.Advance();
+    } else if (!cursor_.SkipComment(errors_)) {
       return;
     }
   }
@@ -72,16 +44,16 @@ size_t Lexer::NumberLength() const {
 }
 
 void Lexer::SkipStrayCharacters() {
-  const SourcePosition start = position_;
-  const size_t begin = offset_;
+  const TextCursor begin = cursor_;
   int characters = 0;
-  while (offset_ < text_.size() && !absl::ascii_isspace(Peek()) && !IsNamePart(Peek()) &&
+  while (!cursor_.AtEnd() && !absl::ascii_isspace(Peek()) && !IsNamePart(Peek()) &&
          kSymbols.find(Peek()) == absl::string_view::npos) {
-    Advance();
+    cursor_.Advance();
     ++characters;
   }
+  const size_t bytes = cursor_.offset() - begin.offset();
   std::string shown;
-  for (char c : text_.substr(begin, offset_ - begin).substr(0, 24)) {
+  for (char c : begin.Next(bytes).substr(0, 24)) {
     if (absl::ascii_iscntrl(c)) {
       absl::StrAppend(&shown, "\\x", absl::Hex(static_cast<unsigned char>(c), absl::kZeroPad2));
     } else {
@@ -90,23 +62,22 @@ void Lexer::SkipStrayCharacters() {
   }
   // The cut may have left a part of a character.
   while (FindBadByte(shown)) shown.pop_back();
-  if (offset_ - begin > 24) shown += "...";
-  errors_->Add({start},
+  if (bytes > 24) shown += "...";
+  errors_->Add({begin.position()},
                absl::StrCat("stray ", characters == 1 ? "character " : "characters ", shown,
                             "; outside comments a line has names, numbers and = , ; ( ) [ ] < > alone"));
 }
 
 Token Lexer::Take(TokenKind kind, size_t bytes) {
-  Token token{kind, text_.substr(offset_, bytes), position_};
-  offset_ += bytes;
-  position_.column += static_cast<int>(bytes);
+  Token token{kind, cursor_.Next(bytes), cursor_.position()};
+  cursor_.Advance(bytes);
   return token;
 }
 
 Token Lexer::Next() {
   for (;;) {
     SkipBlanksAndComments();
-    if (offset_ >= text_.size()) return Token{TokenKind::kEnd, {}, position_};
+    if (cursor_.AtEnd()) return Token{TokenKind::kEnd, {}, cursor_.position()};
     if (IsNameStart(Peek())) {
       size_t length = 1;
       while (IsNamePart(Peek(length))) ++length;

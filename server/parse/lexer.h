@@ -7,6 +7,7 @@
 #include "absl/strings/string_view.h"
 #include "server/parse/error_list.h"
 #include "server/parse/location.h"
+#include "server/parse/text_cursor.h"
 
 namespace fusion {
 
@@ -31,22 +32,18 @@ class Lexer {
  public:
   Lexer(absl::string_view text, ErrorList* errors);
   Token Next();
-  bool ended_in_comment() const { return ended_in_comment_; }
+  bool ended_in_comment() const { return cursor_.ended_in_comment(); }
 
  private:
-  char Peek(size_t ahead = 0) const { return offset_ + ahead < text_.size() ? text_[offset_ + ahead] : '\0'; }
-  void Advance();
+  char Peek(size_t ahead = 0) const { return cursor_.Peek(ahead); }
   void SkipBlanksAndComments();
   void SkipStrayCharacters();
   bool AtNumber() const;
   Token Take(TokenKind kind, size_t bytes);
   size_t NumberLength() const;
 
-  absl::string_view text_;
+  TextCursor cursor_;
   ErrorList* errors_;
-  size_t offset_ = 0;
-  SourcePosition position_{1, 1};
-  bool ended_in_comment_ = false;
 };
 
 }  // namespace fusion

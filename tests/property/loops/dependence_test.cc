@@ -123,7 +123,8 @@ std::string TextOf(const RandomNest& nest) {
   return text + ";\n";
 }
 
-// Whether two iterations of the loop, of equal outer counters, touch one entry that one of them writes.
+// Returns whether two iterations of the loop, of equal outer counters, touch one entry that one of them
+// writes.
 bool Conflicts(const RandomNest& nest, size_t judged, int64_t n, int64_t m) {
   struct Seen {
     int64_t iteration = -1;
@@ -161,14 +162,15 @@ TEST(RandomLoopsTest, WhatIsProvedHoldsForSmallSizes) {
   for (int trial = 0; trial < 400; ++trial) {
     const RandomNest nest = AnyNest(random);
     const std::string text = TextOf(nest);
-    const auto loops = CheckLoops(text, "x.c");
-    ASSERT_TRUE(loops.ok()) << loops.status() << "\n" << text;
-    ASSERT_EQ(loops->size(), nest.bounds.size()) << text;
-    for (size_t loop = 0; loop < loops->size(); ++loop) {
+    const auto program = CheckLoops(text, "x.c");
+    ASSERT_TRUE(program.ok()) << program.status() << "\n" << text;
+    const std::vector<CheckedLoop>& loops = program->loops;
+    ASSERT_EQ(loops.size(), nest.bounds.size()) << text;
+    for (size_t loop = 0; loop < loops.size(); ++loop) {
       bool conflicts = false;
       for (int64_t n = 1; n <= 5; ++n)
         for (int64_t m = 1; m <= 5; ++m) conflicts |= Conflicts(nest, loop, n, m);
-      const CheckedLoop& checked = (*loops)[loop];
+      const CheckedLoop& checked = loops[loop];
       harmless += !conflicts;
       if (checked.verdict.verdict == Verdict::kIndependent) {
         ++proved;

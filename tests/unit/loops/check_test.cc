@@ -13,9 +13,9 @@ using ::testing::HasSubstr;
 
 // The lines of all loops, or the errors.
 std::string Checked(absl::string_view text) {
-  const auto loops = CheckLoops(text, "x.c");
-  if (!loops.ok()) return std::string(loops.status().message());
-  return absl::StrJoin(*loops, "\n", [](std::string* out, const CheckedLoop& loop) {
+  const auto checked = CheckLoops(text, "x.c");
+  if (!checked.ok()) return std::string(checked.status().message());
+  return absl::StrJoin(checked->loops, "\n", [](std::string* out, const CheckedLoop& loop) {
     absl::StrAppend(out, LoopText(loop, "x.c"));
   });
 }
@@ -308,6 +308,30 @@ TEST(CheckLoopsTest, OtherStatementsMayBeAnyC) {
                     "  for (i = 0; i < len; i++) a[i] = i;\n"
                     "  printf(\"a[%d]\\n\", a[0]);\n  do { q[0]++; } while (q[0] < 3);\n  return 0;\n}\n"),
             "x.c:10:3: i is parallel: proved");
+}
+
+TEST(CheckLoopsTest, DeclarationsThatLoopsDoNotUseMayHaveAnythingInThem) {
+  EXPECT_EQ(Checked("int n;\nchar line[BUFSIZ];\nint mode = WRITE_ONLY;\nfloat a[n];\n"
+                    "#pragma fusion parametric\nfor (int i = 0; i < n; i++) a[i] = 1;\n"),
+            "x.c:6:1: i is parallel: proved");
+}
+
+// What a directive says of its block holds in it alone.
+TEST(CheckLoopsTest, PrivatesEndWithTheirBlock) {
+  EXPECT_THAT(Checked("int n, i, j;\nfloat x, a[n], b[n];\nfor (j = 0; j < n; j++) {\n"
+                      "#pragma omp parallel private(x)\n{\n#pragma omp for\n"
+                      "for (i = 0; i < n; i++) { x = a[i]; a[i] = x + 1; }\n}\n"
+                      "#pragma omp parallel for\n"
+                      "for (i = 0; i < n; i++) { b[i] = x; x = a[i]; }\n}\n"),
+              HasSubstr("x.c:10:37: error: iterations of i share x (written here, read at 10:34)"));
+}
+
+TEST(CheckLoopsTest, ANumberThatIsGivenIsNoConstant) {
+  const std::string text =
+      "#define N 8\nfloat a[N*N];\n#pragma fusion parametric\nfor (int i = 0; i < N; i++)\n"
+      "for (int j = 0; j < 8; j++) a[i*N+j] = 1;\n";
+  EXPECT_EQ(CheckLoops(text, "x.c")->loops[0].verdict.verdict, Verdict::kIndependent);
+  EXPECT_NE(CheckLoops(text, "x.c", {"N"})->loops[0].verdict.verdict, Verdict::kIndependent);
 }
 
 }  // namespace

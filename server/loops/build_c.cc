@@ -1,0 +1,123 @@
+#include "server/loops/build_c.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace fusion {
+namespace {
+
+using Kind = CExpression::Kind;
+
+CExpressionPtr Make(Kind kind, std::string text, std::vector<CExpressionPtr> operands) {
+  auto expression = std::make_shared<CExpression>();
+  expression->kind = kind;
+  if (!operands.empty()) expression->position = operands[0]->position;
+  expression->text = std::move(text);
+  expression->operands = std::move(operands);
+  return expression;
+}
+
+bool IsInteger(const CExpressionPtr& expression, int64_t value) {
+  return expression->kind == Kind::kInteger && expression->integer == value;
+}
+
+}  // namespace
+
+CExpressionPtr CInteger(int64_t value) {
+  auto number = std::make_shared<CExpression>();
+  number->text = absl::StrCat(value);
+  number->integer = value;
+  return number;
+}
+
+CExpressionPtr CName(const std::string& name) { return Make(Kind::kName, name, {}); }
+
+CExpressionPtr CBinary(const std::string& operation, const CExpressionPtr& left, const CExpressionPtr& right) {
+  if (operation == "*" || operation == "/") {
+    if (IsInteger(right, 1)) return left;
+    if (operation == "*" && IsInteger(left, 1)) return right;
+  }
+  if (operation == "+" || operation == "-") {
+    if (IsInteger(right, 0)) return left;
+    if (operation == "+" && IsInteger(left, 0)) return right;
+  }
+  if (left->kind == Kind::kInteger && right->kind == Kind::kInteger) {
+    int64_t result = 0;
+    if (operation == "+" && !__builtin_add_overflow(left->integer, right->integer, &result)) return CInteger(result);
+    if (operation == "*" && !__builtin_mul_overflow(left->integer, right->integer, &result)) return CInteger(result);
+    if (operation == "-" && left->integer >= right->integer) return CInteger(left->integer - right->integer);
+  }
+  return Make(Kind::kBinary, operation, {left, right});
+}
+
+CExpressionPtr CSmaller(const CExpressionPtr& left, const CExpressionPtr& right) {
+  return Make(Kind::kConditional, "?", {CBinary("<", left, right), left, right});
+}
+CExpressionPtr CLarger(const CExpressionPtr& left, const CExpressionPtr& right) {
+  return Make(Kind::kConditional, "?", {CBinary(">", left, right), left, right});
+}
+
+CStatementPtr CDeclare(CType type, const std::string& name, const CExpressionPtr& value) {
+  auto statement = std::make_shared<CStatement>();
+  statement->kind = CStatement::Kind::kDeclaration;
+  statement->variable.name = name;
+  statement->variable.type = type;
+  statement->value = value;
+  return statement;
+}
+
+CStatementPtr CBlock(std::vector<CStatementPtr> body) {
+  auto statement = std::make_shared<CStatement>();
+  statement->body = std::move(body);
+  return statement;
+}
+
+CStatementPtr CWhere(const CExpressionPtr& condition, const CStatementPtr& body) {
+  auto statement = std::make_shared<CStatement>();
+  statement->kind = CStatement::Kind::kIf;
+  statement->value = condition;
+  statement->body = {body};
+  return statement;
+}
+
+CStatementPtr CCount(const std::string& counter, const CExpressionPtr& bound, const CStatementPtr& body,
+                     bool meta) {
+  auto statement = std::make_shared<CStatement>();
+  statement->kind = CStatement::Kind::kFor;
+  statement->position = body->position;
+  statement->meta = meta;
+  statement->declares = true;
+  statement->variable.name = counter;
+  statement->start = CInteger(0);
+  statement->bound = bound;
+  statement->step = CInteger(1);
+  statement->relation = "<";
+  statement->body = {body};
+  return statement;
+}
+
+CExpressionPtr TripCount(const CStatement& loop) {
+  const CExpressionPtr room =
+      loop.down ? CBinary("-", loop.start, loop.bound) : CBinary("-", loop.bound, loop.start);
+  const bool inclusive = loop.relation.size() == 2;
+  if (loop.step->kind == CExpression::Kind::kInteger && loop.step->integer == 1)
+    return inclusive ? CBinary("+", room, loop.step) : room;
+  // Division rounds towards 0, so what is added keeps the numerator from -step..-1.
+  if (inclusive) return CBinary("/", CBinary("+", room, loop.step), loop.step);
+  return CBinary("/", CBinary("-", CBinary("+", room, loop.step), CInteger(1)), loop.step);
+}
+
+CExpressionPtr CounterValue(const CStatement& loop, const CExpressionPtr& number) {
+  return CBinary(loop.down ? "-" : "+", loop.start, CBinary("*", loop.step, number));
+}
+
+CExpressionPtr Replaced(const CExpressionPtr& expression, const std::string& name, const CExpressionPtr& by) {
+  if (IsNamed(*expression, name)) return by;
+  if (expression->operands.empty()) return expression;
+  auto copy = std::make_shared<CExpression>(*expression);
+  for (CExpressionPtr& operand : copy->operands) operand = Replaced(operand, name, by);
+  return copy;
+}
+
+}  // namespace fusion

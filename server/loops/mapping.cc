@@ -1,0 +1,474 @@
+#include "server/loops/mapping.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/loops/build_c.h"
+#include "server/loops/nest.h"
+
+namespace fusion {
+namespace {
+
+using Kind = CStatement::Kind;
+
+constexpr int kMostTiled = 3;  // loops of one kernel that are cut into tiles
+constexpr int64_t kMostThreads = 1024, kMostGranularity = 8;
+
+// Returns what stands alone in blocks around it.
+CStatementPtr Unwrapped(CStatementPtr statement) {
+  while ((statement->kind == Kind::kBlock || statement->kind == Kind::kSchedule) && statement->body.size() == 1)
+    statement = statement->body[0];
+  return statement;
+}
+
+bool Uses(const CExpression& expression, const std::string& name) {
+  std::set<std::string> names;
+  AddNames(expression, &names);
+  return names.count(name) > 0;
+}
+
+// Returns whether a value rises or falls with a name all along: sums, and products with what is free of it.
+bool IsLinearIn(const CExpression& expression, const std::string& name) {
+  using Expression = CExpression::Kind;
+  if (!Uses(expression, name) || IsNamed(expression, name)) return true;
+  if (expression.kind == Expression::kUnary) return expression.text == "-" && IsLinearIn(*expression.operands[0], name);
+  if (expression.kind != Expression::kBinary) return false;
+  const CExpression &left = *expression.operands[0], &right = *expression.operands[1];
+  if (expression.text == "+" || expression.text == "-") return IsLinearIn(left, name) && IsLinearIn(right, name);
+  return expression.text == "*" && ((IsLinearIn(left, name) && !Uses(right, name)) ||
+                                    (IsLinearIn(right, name) && !Uses(left, name)));
+}
+
+void AddAssigned(const CStatement& statement, std::set<std::string>* scalars) {
+  if (statement.kind == Kind::kAssignment && statement.target->kind == CExpression::Kind::kName)
+    scalars->insert(statement.target->text);
+  if (statement.kind == Kind::kFor && !statement.declares) scalars->insert(statement.variable.name);
+  for (const CStatementPtr& inner : statement.body) AddAssigned(*inner, scalars);
+}
+
+// Without what is declared there itself.
+std::set<std::string> AssignedOutside(const CStatement& statement) {
+  std::set<std::string> scalars;
+  AddAssigned(statement, &scalars);
+  const auto drop = [&](auto&& self, const CStatement& one) -> void {
+    if (one.kind == Kind::kDeclaration) scalars.erase(one.variable.name);
+    if (one.kind == Kind::kFor && one.declares) scalars.erase(one.variable.name);
+    for (const CStatementPtr& inner : one.body) self(self, *inner);
+  };
+  drop(drop, statement);
+  return scalars;
+}
+
+class Mapper {
+ public:
+  Mapper(const CheckedProgram& checked, const MappingOptions& options, ErrorList* errors)
+      : checked_(checked), options_(options), errors_(errors) {}
+
+  MappedLoops Map() {
+    mapped_.program.parameters = checked_.program.parameters;
+    for (size_t i = 0; i < checked_.program.regions.size(); ++i) {
+      region_ = &checked_.program.regions[i];
+      CRegion region = *region_;
+      FindTaken(*region.statement);
+      NumberLoops(i);
+      region.statement = Host(region.statement);
+      mapped_.program.regions.push_back(std::move(region));
+    }
+    mapped_.program.parameters.insert(mapped_.program.parameters.end(), mapped_.shapes.begin(),
+                                      mapped_.shapes.end());
+    return std::move(mapped_);
+  }
+
+ private:
+  struct Loop {
+    bool parallel = false, proved = false;
+    std::vector<std::string> own;  // scalars that each iteration has for itself
+  };
+
+  void FindTaken(const CStatement& statement) {
+    AddNames(statement, &taken_);
+    for (const CVariable& variable : region_->scope) {
+      taken_.insert(variable.name);
+      AddNames(variable, &taken_);
+    }
+    for (const CParameter& parameter : mapped_.program.parameters) taken_.insert(parameter.name);
+  }
+  std::string Fresh(std::string name) {
+    while (!taken_.insert(name).second) name += "_";
+    return name;
+  }
+
+  // Loops are numbered as nests number them: in the order of the text.
+  void NumberLoops(size_t region) {
+    std::vector<const CStatement*> statements;
+    const auto collect = [&](auto&& self, const CStatement& statement) -> void {
+      if (statement.kind == Kind::kFor) statements.push_back(&statement);
+      for (const CStatementPtr& inner : statement.body) self(self, *inner);
+    };
+    collect(collect, *region_->statement);
+    for (size_t i = 0; i < statements.size(); ++i) {
+      const NestLoop& loop = checked_.nests[region]->loops[i];
+      Loop& known = loops_[statements[i]];
+      known.own = loop.privates;
+      if (!loop.reductions.empty())
+        errors_->Add({loop.position}, absl::StrCat("no kernels are made yet that combine ", loop.reductions[0],
+                                                   " of all threads: add to an entry of an array in a loop inside"));
+    }
+    for (const CheckedLoop& checked : checked_.loops) {
+      if (checked.region != region) continue;
+      Loop& loop = loops_[statements[checked.verdict.loop]];
+      loop.proved = checked.verdict.verdict == Verdict::kIndependent;
+      loop.parallel = loop.proved || (IsClaimed(checked.claim) && !options_.proved_only);
+      loop.own.insert(loop.own.end(), checked.verdict.own.begin(), checked.verdict.own.end());
+      if (IsClaimed(checked.claim) && !loop.proved)
+        mapped_.asserted.push_back(
+            absl::StrCat(checked.counter, " at ", checked.position.line, ":", checked.position.column));
+    }
+  }
+  const Loop& Of(const CStatement& statement) { return loops_[&statement]; }
+
+  // A copy of a loop is as parallel as it was, around a part of what it had.
+  CStatementPtr WithBody(const CStatement& statement, const CStatementPtr& body) {
+    auto copy = std::make_shared<CStatement>(statement);
+    copy->body = {body};
+    if (statement.kind == Kind::kFor) {
+      Loop loop = Of(statement);
+      loops_[copy.get()] = std::move(loop);
+    }
+    kept_.push_back(copy);
+    return copy;
+  }
+
+  bool HasParallel(const CStatement& statement) {
+    if (statement.kind == Kind::kFor && (statement.meta || Of(statement).parallel)) return true;
+    return std::any_of(statement.body.begin(), statement.body.end(),
+                       [&](const CStatementPtr& inner) { return HasParallel(*inner); });
+  }
+  bool AllMetaProved(const CStatement& statement) {
+    if (statement.kind == Kind::kFor && statement.meta && !Of(statement).proved) return false;
+    return std::all_of(statement.body.begin(), statement.body.end(),
+                       [&](const CStatementPtr& inner) { return AllMetaProved(*inner); });
+  }
+
+  // --- The host's part ---
+  CStatementPtr Host(const CStatementPtr& statement) {
+    switch (statement->kind) {
+      case Kind::kFor:
+        if (statement->meta) return options_.proved_only && !AllMetaProved(*statement) ? Serial(statement) : statement;
+        if (Of(*statement).parallel) return Kernel(statement);
+        if (!HasParallel(*statement)) return Serial(statement);
+        return WithinHost(statement->variable, [&] { return WithBody(*statement, Host(statement->body[0])); });
+      case Kind::kBlock:
+      case Kind::kSchedule: {
+        std::vector<CStatementPtr> body, serial;
+        const auto end_serial = [&] {
+          if (!serial.empty()) body.push_back(Serial(CBlock(std::exchange(serial, {}))));
+        };
+        for (const CStatementPtr& inner : statement->body) {
+          const bool declares = inner->kind == Kind::kDeclaration;
+          if (!declares && !HasParallel(*inner)) {
+            serial.push_back(inner);
+            continue;
+          }
+          end_serial();
+          body.push_back(declares ? inner : Host(inner));
+          if (declares && (!IsIntegerType(inner->variable.type) || inner->variable.array || inner->value == nullptr))
+            errors_->Add({inner->position}, absl::StrCat(inner->variable.name, " is declared between kernels; only "
+                                                         "integers with values may be"));
+        }
+        end_serial();
+        return CBlock(std::move(body));
+      }
+      case Kind::kIf: {
+        if (!HasParallel(*statement)) return Serial(statement);
+        auto copy = std::make_shared<CStatement>(*statement);
+        for (CStatementPtr& branch : copy->body) branch = Host(branch);
+        return copy;
+      }
+      case Kind::kAssignment:
+      case Kind::kDeclaration:
+        return Serial(statement);
+    }
+    return statement;
+  }
+
+  template <class Make>
+  CStatementPtr WithinHost(const CVariable& counter, const Make& make) {
+    host_.push_back(counter);
+    CStatementPtr made = make();
+    host_.pop_back();
+    return made;
+  }
+
+  // One thread does what nothing shares out.
+  CStatementPtr Serial(const CStatementPtr& statement) {
+    if (statement->kind == Kind::kBlock && statement->body.empty()) return statement;
+    for (const std::string& scalar : AssignedOutside(*statement))
+      if (!IsCounterAlone(*statement, scalar))
+        errors_->Add({PositionOf(*statement)},
+                     absl::StrCat(scalar, " gets a value outside of parallel loops, and is not an array: no kernel "
+                                  "takes it to another; make it an array of one entry"));
+    std::vector<std::string> own;
+    AddCounters(*statement, &own);
+    return CCount(Fresh("v"), CInteger(1), CCount(Fresh("u"), CInteger(1), WithOwn(own, Elided(statement)), true), true);
+  }
+  static SourcePosition PositionOf(const CStatement& statement) {
+    if (statement.position.line > 0 || statement.body.empty()) return statement.position;
+    return PositionOf(*statement.body[0]);
+  }
+  static bool IsCounterAlone(const CStatement& statement, const std::string& name) {
+    if (statement.kind == Kind::kAssignment && IsNamed(*statement.target, name)) return false;
+    return std::all_of(statement.body.begin(), statement.body.end(),
+                       [&](const CStatementPtr& inner) { return IsCounterAlone(*inner, name); });
+  }
+  static void AddCounters(const CStatement& statement, std::vector<std::string>* counters) {
+    if (statement.kind == Kind::kFor && !statement.declares) counters->push_back(statement.variable.name);
+    for (const CStatementPtr& inner : statement.body) AddCounters(*inner, counters);
+  }
+  // Without parallel loops: the serial elision.
+  static CStatementPtr Elided(const CStatementPtr& statement) {
+    auto copy = std::make_shared<CStatement>(*statement);
+    copy->meta = false;
+    for (CStatementPtr& inner : copy->body) inner = Elided(inner);
+    return copy;
+  }
+
+  // --- Kernels ---
+  CStatementPtr Kernel(const CStatementPtr& loop) {
+    const CStatementPtr body = Unwrapped(loop->body[0]);
+    if (body->kind == Kind::kBlock && body->body.size() > 1 && MayDistribute(*loop, *body)) {
+      std::vector<CStatementPtr> parts;
+      for (const CStatementPtr& part : body->body) parts.push_back(Kernel(WithBody(*loop, part)));
+      return CBlock(std::move(parts));
+    }
+    std::vector<CStatementPtr> tiled = {loop};
+    CStatementPtr inner = body;
+    while (tiled.size() < kMostTiled && inner->kind == Kind::kFor) {
+      if (!Of(*inner).parallel) {
+        const CStatementPtr turned = Interchanged(tiled, inner);
+        if (turned == nullptr) break;
+        inner = turned;
+      }
+      if (!MayTile(tiled, *inner)) break;
+      tiled.push_back(inner);
+      inner = Unwrapped(inner->body[0]);
+    }
+    return Tiled(tiled, inner);
+  }
+
+  // A loop over several statements whose iterations are apart does the same as a loop over each, one after
+  // the other, unless scalars carry something from one to the next. It is worth it where one of them has
+  // parallel loops.
+  bool MayDistribute(const CStatement& loop, const CStatement& body) {
+    if (std::any_of(body.body.begin(), body.body.end(),
+                    [](const CStatementPtr& part) { return part->kind == Kind::kDeclaration; }))
+      return false;
+    for (const std::string& scalar : AssignedOutside(loop))
+      if (!IsCounterAlone(loop, scalar)) return false;
+    return HasParallel(body);
+  }
+
+  // `serial` is a loop around a parallel one alone, or around serial loops around one. Returns the parallel
+  // one around the others, if it is proved to be parallel there; else null.
+  CStatementPtr Interchanged(const std::vector<CStatementPtr>& around, const CStatementPtr& serial) {
+    std::vector<CStatementPtr> between = {serial};
+    CStatementPtr inner = Unwrapped(serial->body[0]);
+    while (inner->kind == Kind::kFor && !Of(*inner).parallel) {
+      between.push_back(inner);
+      inner = Unwrapped(inner->body[0]);
+    }
+    if (inner->kind != Kind::kFor || inner->meta) return nullptr;
+    for (const CStatementPtr& loop : between) {
+      for (const CExpressionPtr& bound : {inner->start, inner->bound, inner->step})
+        if (Uses(*bound, loop->variable.name)) return nullptr;
+      for (const CExpressionPtr& bound : {loop->start, loop->bound, loop->step})
+        if (Uses(*bound, inner->variable.name)) return nullptr;
+    }
+    CStatementPtr turned = inner->body[0];
+    for (auto loop = between.rbegin(); loop != between.rend(); ++loop) turned = WithBody(**loop, turned);
+    turned = WithBody(*inner, turned);
+    CStatementPtr whole = turned;
+    for (auto loop = around.rbegin(); loop != around.rend(); ++loop) whole = WithBody(**loop, whole);
+    auto asked = std::make_shared<CStatement>(*whole);
+    asked->directives = {CDirective{.position = whole->position, .parametric = true}};
+    CRegion region = *region_;
+    region.statement = asked;
+    region.scope.insert(region.scope.end(), host_.begin(), host_.end());
+    ErrorList scratch(errors_->file_name());
+    CProgram program;
+    program.parameters = checked_.program.parameters;
+    const std::unique_ptr<Nest> nest = BuildNest(program, region, &scratch);
+    if (!scratch.empty()) return nullptr;
+    for (const LoopVerdict& verdict : FindDependences(*nest))
+      if (verdict.loop == static_cast<int>(around.size()) && verdict.verdict == Verdict::kIndependent) {
+        loops_[turned.get()].proved = loops_[turned.get()].parallel = true;
+        return turned;
+      }
+    return nullptr;
+  }
+
+  // The range of a loop is the same for all iterations around it, or its ends go up and down with those.
+  bool MayTile(const std::vector<CStatementPtr>& around, const CStatement& loop) {
+    int dependent = 0;
+    for (const CStatementPtr& outer : around) {
+      const std::string& counter = outer->variable.name;
+      if (!Uses(*loop.start, counter) && !Uses(*loop.bound, counter) && !Uses(*loop.step, counter)) continue;
+      if (loop.down || loop.step->kind != CExpression::Kind::kInteger || loop.step->integer != 1) return false;
+      if (!IsLinearIn(*loop.start, counter) || !IsLinearIn(*loop.bound, counter)) return false;
+      // The ends of the outer loop have to be free of counters themselves.
+      for (const CStatementPtr& other : around)
+        for (const CExpressionPtr& bound : {outer->start, outer->bound, outer->step})
+          if (Uses(*bound, other->variable.name)) return false;
+      ++dependent;
+    }
+    return dependent <= 1;
+  }
+
+  // How many iterations there are at most, and the counter's value in iteration `number` of these.
+  struct Extent {
+    CExpressionPtr trips;
+    CExpressionPtr first;  // of a loop whose range depends on one around it; null: the loop itself says all
+  };
+  static Extent ExtentOf(const std::vector<CStatementPtr>& around, const CStatement& loop) {
+    for (const CStatementPtr& outer : around) {
+      const std::string& counter = outer->variable.name;
+      if (!Uses(*loop.start, counter) && !Uses(*loop.bound, counter)) continue;
+      const CExpressionPtr low = CounterValue(*outer, CInteger(0));
+      const CExpressionPtr high = CounterValue(*outer, CBinary("-", TripCount(*outer), CInteger(1)));
+      const auto ends = [&](const CExpressionPtr& value, bool larger) {
+        if (!Uses(*value, counter)) return value;
+        const CExpressionPtr one = Replaced(value, counter, low), other = Replaced(value, counter, high);
+        return larger ? CLarger(one, other) : CSmaller(one, other);
+      };
+      CStatement widest = loop;
+      widest.start = ends(loop.start, false);
+      widest.bound = ends(loop.bound, true);
+      return {TripCount(widest), widest.start};
+    }
+    return {TripCount(loop), nullptr};
+  }
+
+  // The parameters of a program are the same for all of its kernels, by their names.
+  std::string Shape(const std::string& name, int64_t most) {
+    auto known = shape_names_.find(name);
+    if (known == shape_names_.end()) {
+      known = shape_names_.emplace(name, Fresh(name)).first;
+      mapped_.shapes.push_back({.name = known->second, .position = {}, .low = 1, .high = most});
+    }
+    return known->second;
+  }
+
+  CStatementPtr Tiled(const std::vector<CStatementPtr>& loops, const CStatementPtr& inner) {
+    std::vector<CStatementPtr> body;
+    std::vector<CExpressionPtr> guards, ranges;  // of counts, and of counters
+    struct Dimension {
+      std::string block, thread, part;
+      CExpressionPtr blocks, threads, granularity;
+    };
+    std::vector<Dimension> dimensions;
+    std::vector<CStatementPtr> counters;
+    for (size_t i = 0; i < loops.size(); ++i) {
+      const CStatement& loop = *loops[i];
+      const Extent extent = ExtentOf({loops.begin(), loops.begin() + static_cast<std::ptrdiff_t>(i)}, loop);
+      const std::string number = absl::StrCat(loops.size() - 1 - i);  // the innermost is 0
+      Dimension one{.block = Fresh("v" + number), .thread = Fresh("u" + number), .part = Fresh("k" + number),
+                    .blocks = nullptr, .threads = CInteger(1), .granularity = CInteger(1)};
+      if (loops.size() - i <= 2) {
+        one.threads = CName(Shape("B" + number, kMostThreads));
+        one.granularity = CName(Shape("s" + number, kMostGranularity));
+      }
+      const CExpressionPtr tile = CBinary("*", one.granularity, one.threads);
+      one.blocks = CBinary("/", CBinary("-", CBinary("+", extent.trips, tile), CInteger(1)), tile);
+      if (tile->kind == CExpression::Kind::kInteger) one.blocks = extent.trips;
+      const std::string count = Fresh("n" + number);
+      // (v*s + k)*B + u
+      const CExpressionPtr place = CBinary(
+          "+",
+          CBinary("*",
+                  CBinary("+", CBinary("*", CName(one.block), one.granularity),
+                          one.granularity->kind == CExpression::Kind::kInteger ? CInteger(0) : CName(one.part)),
+                  one.threads),
+          tile->kind == CExpression::Kind::kInteger ? CInteger(0) : CName(one.thread));
+      body.push_back(CDeclare(loop.variable.type, count, place));
+      if (tile->kind != CExpression::Kind::kInteger) guards.push_back(CBinary("<", CName(count), extent.trips));
+      const CExpressionPtr value = extent.first == nullptr ? CounterValue(loop, CName(count))
+                                                           : CBinary("+", extent.first, CName(count));
+      counters.push_back(CDeclare(loop.variable.type, loop.variable.name, value));
+      if (extent.first != nullptr) {
+        ranges.push_back(CBinary(">=", CName(loop.variable.name), loop.start));
+        ranges.push_back(CBinary(loop.relation, CName(loop.variable.name), loop.bound));
+      }
+      dimensions.push_back(std::move(one));
+    }
+    std::vector<std::string> own;
+    for (const CStatementPtr& loop : loops) {
+      const std::vector<std::string>& names = Of(*loop).own;
+      own.insert(own.end(), names.begin(), names.end());
+    }
+    AddCounters(*inner, &own);
+    CStatementPtr work = WithOwn(own, inner);
+    for (const std::string& scalar : AssignedOutside(*work))
+      errors_->Add({loops[0]->position}, absl::StrCat("iterations of ", loops[0]->variable.name, " share ", scalar,
+                                                      ", of which a kernel would have one for each thread"));
+    if (!ranges.empty()) work = CWhere(All(ranges), work);
+    counters.push_back(std::move(work));
+    work = CBlock(std::move(counters));
+    body.push_back(guards.empty() ? std::move(work) : CWhere(All(guards), work));
+    CStatementPtr nest = CBlock(std::move(body));
+    const auto around = [&](auto name, auto bound, bool meta) {
+      for (auto one = dimensions.rbegin(); one != dimensions.rend(); ++one)
+        if (meta || ((*one).*bound)->kind != CExpression::Kind::kInteger)
+          nest = CCount((*one).*name, (*one).*bound, nest, meta);
+    };
+    around(&Dimension::part, &Dimension::granularity, false);
+    around(&Dimension::thread, &Dimension::threads, true);
+    around(&Dimension::block, &Dimension::blocks, true);
+    auto placed = std::make_shared<CStatement>(*nest);
+    placed->position = loops[0]->position;
+    return placed;
+  }
+  static CExpressionPtr All(const std::vector<CExpressionPtr>& conditions) {
+    CExpressionPtr all = conditions[0];
+    for (size_t i = 1; i < conditions.size(); ++i) all = CBinary("&&", all, conditions[i]);
+    return all;
+  }
+  // Declares what each iteration has for itself, of what the text declares outside.
+  CStatementPtr WithOwn(const std::vector<std::string>& names, const CStatementPtr& statement) {
+    const std::set<std::string> assigned = AssignedOutside(*statement);
+    std::vector<CStatementPtr> body;
+    std::set<std::string> done;
+    for (const std::string& name : names) {
+      if (assigned.count(name) == 0 || !done.insert(name).second) continue;
+      CType type = CType::kInt;
+      for (const CVariable& variable : region_->scope)
+        if (variable.name == name && !variable.array) type = variable.type;
+      body.push_back(CDeclare(type, name, nullptr));
+    }
+    if (body.empty()) return statement;
+    body.push_back(statement);
+    return CBlock(std::move(body));
+  }
+
+  const CheckedProgram& checked_;
+  const MappingOptions options_;
+  ErrorList* const errors_;
+  const CRegion* region_ = nullptr;
+  MappedLoops mapped_;
+  std::map<const CStatement*, Loop> loops_;
+  std::vector<CStatementPtr> kept_;  // so that no other statement gets the address of one in loops_
+  std::vector<CVariable> host_;              // counters of loops around
+  std::set<std::string> taken_;
+  std::map<std::string, std::string> shape_names_;
+};
+
+}  // namespace
+
+MappedLoops MapLoops(const CheckedProgram& checked, const MappingOptions& options, ErrorList* errors) {
+  return Mapper(checked, options, errors).Map();
+}
+
+}  // namespace fusion
