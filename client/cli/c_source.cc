@@ -110,4 +110,14 @@ absl::StatusOr<std::string> ReadC(const std::string& path) {
   return LinesOfFile(preprocessed, named);
 }
 
+absl::StatusOr<SourceFile> ReadLoops(const std::string& path, const std::vector<std::string>& sizes) {
+  SourceFile file;
+  file.name = path;
+  FUSION_ASSIGN_OR_RETURN(file.text, ReadC(path));
+  file.source.set_file_name(path);
+  file.source.set_loops(file.text);
+  FUSION_RETURN_IF_ERROR(AddSizes(sizes, &file.source));
+  return file;
+}
+
 }  // namespace fusion

@@ -38,6 +38,7 @@ std::string StageText(const std::string& stage) {
   if (stage == "check what is predicted") return "compiling and checking the best predicted candidates";
   if (stage.starts_with("measure round")) return "timing";
   if (stage == "measure the finalists") return "timing the fastest again, on all kinds of data";
+  if (stage == "cases") return "discussing cases";
   if (stage.starts_with("search again")) return "searching again, by what was measured";
   if (stage == "rank and export") return "writing the code";
   return "";

@@ -51,25 +51,6 @@ absl::StatusOr<std::string> ReadBytes(const std::string& path, const std::string
   return bytes;
 }
 
-absl::Status AddSizes(const std::vector<std::string>& sizes, v1::GraphSource* source) {
-  for (const std::string& size : sizes) {
-    const size_t equals = size.find('=');
-    if (equals == std::string::npos || equals == 0)
-      return absl::InvalidArgumentError(
-          absl::StrCat("--size ", size, ": must be NAME=VALUE, such as n=1000000"));
-    const std::string name = size.substr(0, equals), number = size.substr(equals + 1);
-    const std::optional<int64_t> value = ParseCount(number);
-    if (!value)
-      return absl::InvalidArgumentError(
-          absl::StrCat("--size ", size, ": \"", number,
-                       "\" is no whole number that fits 64 bits, such as 1000003, 1e6 or 64k"));
-    if (FindBadByte(name)) return absl::InvalidArgumentError("--size: the name is not UTF-8");
-    if (!source->mutable_size_values()->insert({name, *value}).second)
-      return absl::InvalidArgumentError(absl::StrCat("--size ", size, ": ", name, " is given twice"));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status NotUtf8(const std::string& shown, const BadByte& bad) {
   return absl::InvalidArgumentError(
       absl::StrFormat("%s:%d:%d: error: byte 0x%02x is not UTF-8; save the file as UTF-8", shown,
@@ -118,6 +99,25 @@ std::string Excerpt(absl::string_view line, int column) {
 }
 
 }  // namespace
+
+absl::Status AddSizes(const std::vector<std::string>& sizes, v1::GraphSource* source) {
+  for (const std::string& size : sizes) {
+    const size_t equals = size.find('=');
+    if (equals == std::string::npos || equals == 0)
+      return absl::InvalidArgumentError(
+          absl::StrCat("--size ", size, ": must be NAME=VALUE, such as n=1000000"));
+    const std::string name = size.substr(0, equals), number = size.substr(equals + 1);
+    const std::optional<int64_t> value = ParseCount(number);
+    if (!value)
+      return absl::InvalidArgumentError(
+          absl::StrCat("--size ", size, ": \"", number,
+                       "\" is no whole number that fits 64 bits, such as 1000003, 1e6 or 64k"));
+    if (FindBadByte(name)) return absl::InvalidArgumentError("--size: the name is not UTF-8");
+    if (!source->mutable_size_values()->insert({name, *value}).second)
+      return absl::InvalidArgumentError(absl::StrCat("--size ", size, ": ", name, " is given twice"));
+  }
+  return absl::OkStatus();
+}
 
 absl::StatusOr<SourceFile> ReadSource(const std::string& path, const std::vector<std::string>& sizes) {
   const std::string shown = path == "-" ? "<stdin>" : path;

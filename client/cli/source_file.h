@@ -24,6 +24,9 @@ struct SourceFile {
 // byte), no such message, no "name=value". Line and column count from 1, columns in characters.
 absl::StatusOr<SourceFile> ReadSource(const std::string& path, const std::vector<std::string>& sizes);
 
+// Adds sizes, each "name=value". InvalidArgument: one is none.
+absl::Status AddSizes(const std::vector<std::string>& sizes, v1::GraphSource* source);
+
 // The lines of `message`, and below each "<file_name>:LINE:COLUMN: ..." that line of `text` with a caret
 // under the column. Lines of text over 100 characters are shown around the column.
 std::string WithSourceLines(absl::string_view message, absl::string_view file_name, absl::string_view text);

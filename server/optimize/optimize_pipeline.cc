@@ -4,8 +4,6 @@
 #include <chrono>
 #include <optional>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "server/optimize/artifact_stage.h"
@@ -13,9 +11,11 @@
 #include "server/optimize/code_stage.h"
 #include "server/optimize/contest.h"
 #include "server/optimize/cover_export.h"
+#include "server/optimize/device_choice.h"
 #include "server/optimize/device_figures.h"
 #include "server/optimize/input_files.h"
 #include "server/optimize/learn_stage.h"
+#include "server/optimize/loops_pipeline.h"
 #include "server/optimize/measure_stage.h"
 #include "server/optimize/measurement_remarks.h"
 #include "server/optimize/plan_text.h"
@@ -36,9 +36,6 @@ namespace fusion {
 namespace {
 
 constexpr int kDefaultCandidates = 30;
-// A job waits so long for a worker with a fitting device, unless it says so itself.
-constexpr std::chrono::seconds kDevicePatience(30);
-
 double SecondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
@@ -61,70 +58,6 @@ int CandidateCount(const v1::SubmitRequest& request) {
                               : count;
 }
 int CandidateCount(const v1::ExplainRequest& request) { return CandidateCount(request.candidates()); }
-
-void Emit(const PipelineContext& context, v1::JobEvent event) {
-  if (context.emit) context.emit(std::move(event));
-}
-
-std::chrono::milliseconds DevicePatience(const v1::JobLimits& limits) {
-  if (limits.queue_seconds() <= 0) return kDevicePatience;
-  return std::chrono::milliseconds(static_cast<int64_t>(limits.queue_seconds() * 1000));
-}
-
-// The device of a request. A device of another architecture than the one asked for is told by *warning.
-absl::StatusOr<DeviceDescription> RequestedDevice(v1::Target target, const std::string& arch,
-                                                  const std::string& kind, std::chrono::milliseconds patience,
-                                                  const PipelineContext& context, std::string* warning) {
-  FUSION_ASSIGN_OR_RETURN(auto choice, ChooseArch(target, arch));
-  const auto choose = [&](std::chrono::milliseconds longest) {
-    return context.dispatcher.ChooseDevice(target, arch, longest, context.cancellation, context.job,
-                                           choice.arch, kind);
-  };
-  const double limit = patience.count() > 0 ? context.limits.queue_seconds() : 0;
-  if (patience.count() > 0) patience = context.dispatcher.Patience(DevicePatience(context.limits));
-  auto device = choose(std::chrono::milliseconds(0));
-  if (absl::IsUnavailable(device.status()) && patience.count() > 0) {
-    v1::JobEvent event;
-    event.set_note(context.dispatcher.only_worker_is_here()
-                       ? "the worker of this process is starting"
-                       : absl::StrCat(device.status().message(), "; waiting for one for up to ",
-                                      patience.count() / 1000, " s"));
-    Emit(context, event);
-    if (context.waits_for) context.waits_for(std::string(device.status().message()), patience);
-    if (context.waits_for_device) context.waits_for_device(true);
-    device = choose(patience);
-    if (context.waits_for) context.waits_for("", std::chrono::milliseconds(0));
-    if (context.waits_for_device) context.waits_for_device(false);
-    // It may have no place of its own for a search, then.
-    if (context.cancellation.cancelled()) return absl::CancelledError("cancelled while waiting for a device");
-    // Tasks that have waited for so long end with this status too.
-    if (limit > 0 && absl::IsUnavailable(device.status()) && context.dispatcher.running() &&
-        !context.dispatcher.only_worker_is_here())
-      return absl::DeadlineExceededError(device.status().message());
-  }
-  if (device.ok() && device->arch() != arch) *warning = choice.warning;
-  return device;
-}
-
-// Returns the device that was there last of all that workers have ever had; for any target one of the first
-// target that any was of. kind: only devices that have this in their names.
-absl::StatusOr<std::optional<DeviceDescription>> LastSeenDevice(v1::Target target, const std::string& arch,
-                                                                const std::string& kind, Store& store) {
-  FUSION_ASSIGN_OR_RETURN(auto records, store.Devices());
-  std::sort(records.begin(), records.end(),
-            [](const DeviceRecord& a, const DeviceRecord& b) { return a.last_seen > b.last_seen; });
-  for (const Target* each : Targets()) {
-    if (target != v1::TARGET_AUTO && each->id() != target) continue;
-    for (const DeviceRecord& record : records) {
-      DeviceDescription device;
-      if (device.ParseFromString(record.description) && (arch.empty() || device.arch() == arch) &&
-          device.target() == each->id() &&
-          absl::StrContains(absl::AsciiStrToLower(device.name()), absl::AsciiStrToLower(kind)))
-        return device;
-    }
-  }
-  return std::nullopt;
-}
 
 const v1::TargetProfile::Measuring& MeasuringOn(const DeviceDescription& device) {
   return TargetOf(device.target()).profile().measuring();
@@ -420,6 +353,7 @@ std::string MissingDevice(const v1::SubmitRequest& request, const Dispatcher& di
 
 absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
                                                const PipelineContext& context) {
+  if (request.source().has_loops()) return LoopsPipeline(request, context);
   const auto start = std::chrono::steady_clock::now();
   StageLog stages(context);
   Optimization job{.context = context};

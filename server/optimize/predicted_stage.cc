@@ -39,17 +39,17 @@ bool SomeoneBuilds(v1::Target target, const Dispatcher& dispatcher) {
 }
 
 // The kernels of candidates as they are for their device, printed for a host, at other sizes.
-struct Trial {
+struct HostTrial {
   CodeLibrary library;
   v1::CandidateSet set;
 };
 
-absl::StatusOr<Trial> MakeTrial(const Submission& submission, const Plans& plans,
+absl::StatusOr<HostTrial> MakeTrial(const Submission& submission, const Plans& plans,
                                 const DeviceDescription& device, const DeviceDescription& host,
                                 const std::vector<int>& positions) {
   const Graph& graph = *submission.graph;
   const SizeValues sizes = TrialSizes(submission.sizes);
-  Trial trial{.library = CodeLibrary(graph, sizes, host, TargetOf(device.target()).simt())};
+  HostTrial trial{.library = CodeLibrary(graph, sizes, host, TargetOf(device.target()).simt())};
   const auto add = [&](const FusionImplementation& implementation,
                        std::vector<const CodeUnit*>* units) -> absl::Status {
     FUSION_ASSIGN_OR_RETURN(const CodeUnit* unit, trial.library.Add(implementation, false));
@@ -86,7 +86,7 @@ absl::Status TryOnHost(const Submission& submission, const Plans& plans, const D
           v1::HOST, "",
           context.dispatcher.only_worker_is_here() ? kWorkerPatience : std::chrono::milliseconds(0),
           context.cancellation, context.job));
-  FUSION_ASSIGN_OR_RETURN(Trial trial, MakeTrial(submission, plans, device, host, positions));
+  FUSION_ASSIGN_OR_RETURN(HostTrial trial, MakeTrial(submission, plans, device, host, positions));
   std::vector<int> all(positions.size());
   std::iota(all.begin(), all.end(), 0);
   v1::BuiltCode built;

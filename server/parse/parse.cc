@@ -49,7 +49,9 @@ class SourceReader {
 
   absl::StatusOr<std::shared_ptr<const Graph>> Read() {
     std::shared_ptr<const Graph> graph;
-    if (source_.kind_case() == v1::GraphSource::kGraph) {
+    if (source_.kind_case() == v1::GraphSource::kLoops) {
+      errors_.Add(Location{}, "loops in C are submitted; only graphs are explained, and read by a server");
+    } else if (source_.kind_case() == v1::GraphSource::kGraph) {
       if (WithinLimit("the graph", source_.graph().ByteSizeLong(), options_.max_message_bytes, &errors_))
         graph = FromMessage(source_.graph());
     } else if (WithinLimit("the file", source_.fuse().size(), options_.max_bytes, &errors_)) {

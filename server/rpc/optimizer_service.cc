@@ -16,6 +16,7 @@
 #include "server/optimize/hints.h"
 #include "server/optimize/input_files.h"
 #include "server/optimize/library_source.h"
+#include "server/optimize/loop_submission.h"
 #include "server/optimize/optimize_pipeline.h"
 #include "server/optimize/submission.h"
 #include "server/parse/parse.h"
@@ -66,6 +67,24 @@ bool IsKnown(const ServiceContext& context, const std::string& user, const v1::S
   return !wanted.request_id().empty() && context.store.FindRequest(user, wanted.request_id()).ok();
 }
 
+// Hands a job that was checked to the runner. Returns its name.
+absl::StatusOr<std::string> Start(const ServiceContext& context, const v1::SubmitRequest& wanted,
+                                  const v1::GraphSummary& summary, const TraceContext& trace,
+                                  AdmittedCall* admitted, v1::Job* response) {
+  FUSION_ASSIGN_OR_RETURN(const JobRecord job, context.runner.Submit(wanted, summary, admitted->caller.name,
+                                                                     trace.ToString()));
+  admitted->subject = job.id;
+  *response = ToMessage(job);
+  if (job.state == JobState::kQueued) response->set_waits_for(MissingDevice(wanted, context.dispatcher));
+  return job.id;
+}
+
+absl::Status SubmitLoops(const ServiceContext& context, const v1::SubmitRequest& wanted,
+                         const TraceContext& trace, AdmittedCall* admitted, v1::Job* response) {
+  FUSION_ASSIGN_OR_RETURN(const std::shared_ptr<const LoopSubmission> loops, CheckLoopSubmission(wanted));
+  return Start(context, wanted, loops->summary, trace, admitted, response).status();
+}
+
 }  // namespace
 
 OptimizerServiceImpl::OptimizerServiceImpl(const ServiceContext& context) : context_(context) {}
@@ -85,6 +104,8 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::Submit(grpc::CallbackServerConte
                        if (!kind.ok()) return InvalidField("device", kind.status().message());
                        wanted.set_device(*std::move(kind));
                      }
+                     if (wanted.source().has_loops()) 
+                       return SubmitLoops(context_, wanted, trace, &admitted, response);
                      FUSION_ASSIGN_OR_RETURN(Submission source, CheckSubmission(wanted, context_.catalog));
                      FUSION_RETURN_IF_ERROR(CheckBuildable(*source.graph));
                      if (wanted.has_benchmark()) FUSION_RETURN_IF_ERROR(CheckBenchmark(*source.graph));
@@ -93,15 +114,10 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::Submit(grpc::CallbackServerConte
                      if (absl::Status files = CheckInputFiles(context_.store, admitted.caller.name, source);
                          !files.ok() && !IsKnown(context_, admitted.caller.name, wanted))
                        return files;
-                     FUSION_ASSIGN_OR_RETURN(
-                         JobRecord job, context_.runner.Submit(wanted, source.summary, admitted.caller.name,
-                                                               trace.ToString()));
-                     admitted.subject = job.id;
+                     FUSION_ASSIGN_OR_RETURN(const std::string job,
+                                             Start(context_, wanted, source.summary, trace, &admitted, response));
                      // While it waits to be begun; then it says itself what is missing.
-                     HoldInputFiles(context_.store, job.id, source, TimeOfDay()).IgnoreError();
-                     *response = ToMessage(job);
-                     if (job.state == JobState::kQueued)
-                       response->set_waits_for(MissingDevice(wanted, context_.dispatcher));
+                     HoldInputFiles(context_.store, job, source, TimeOfDay()).IgnoreError();
                      return absl::OkStatus();
                    });
 }

@@ -42,9 +42,9 @@ absl::Status CudaBackend::GetScratch(uint64_t (*words)[2]) {
 absl::Status CudaBackend::Fill(DeviceAddress to, v1::DataType type, int64_t count, const InputRule& rule,
                                uint64_t key) {
   if (support_.fill != nullptr) {
-    const int f64 = type == v1::F64;
+    const int code = type;
     const long long entries = count;
-    FUSION_RETURN_IF_ERROR(LaunchOver(support_.fill, count, {&to, &f64, &entries, &rule, &key}));
+    FUSION_RETURN_IF_ERROR(LaunchOver(support_.fill, count, {&to, &code, &entries, &rule, &key}));
     return Synchronize("filling inputs");
   }
   std::vector<char> data(count * EntryBytes(type));
@@ -54,9 +54,9 @@ absl::Status CudaBackend::Fill(DeviceAddress to, v1::DataType type, int64_t coun
 
 absl::Status CudaBackend::Widen(DeviceAddress to_f64, DeviceAddress from, v1::DataType type, int64_t count) {
   if (support_.widen != nullptr) {
-    const int f64 = type == v1::F64;
+    const int code = type;
     const long long entries = count;
-    FUSION_RETURN_IF_ERROR(LaunchOver(support_.widen, count, {&to_f64, &from, &f64, &entries}));
+    FUSION_RETURN_IF_ERROR(LaunchOver(support_.widen, count, {&to_f64, &from, &code, &entries}));
     return Synchronize("converting inputs");
   }
   FUSION_ASSIGN_OR_RETURN(const std::vector<char> data, Fetch<char>(from, count * EntryBytes(type)));
@@ -108,14 +108,14 @@ absl::StatusOr<Comparison> CudaBackend::Compare(DeviceAddress output, v1::DataTy
                                                 DeviceAddress reference, int64_t count, double scale,
                                                 DeviceAddress excused) {
   if (support_.compare != nullptr) {
-    const int f64 = type == v1::F64;
+    const int code = type;
     const long long entries = count;
     uint64_t result[2];
     FUSION_RETURN_IF_ERROR(SetScratch(0, ~uint64_t{0}));
     int pass = 0;
     const auto launch = [&] {
       return LaunchOver(support_.compare, count,
-                        {&output, &f64, &reference, &entries, &scale, &excused, &pass, &scratch_});
+                        {&output, &code, &reference, &entries, &scale, &excused, &pass, &scratch_});
     };
     FUSION_RETURN_IF_ERROR(launch());
     FUSION_RETURN_IF_ERROR(GetScratch(&result));
@@ -230,13 +230,13 @@ absl::Status CudaBackend::QueueInspections(absl::Span<const Inspection> inspecti
       switch (inspection.kind) {
         case Inspection::Kind::kHash:
           entry.count = bytes / 8;
-          entry.f64 = bytes % 8 != 0;
+          entry.type = bytes % 8 != 0;
           break;
         case Inspection::Kind::kGuard:
           entry.count = bytes;
           break;
         case Inspection::Kind::kCompare:
-          entry.f64 = inspection.type == v1::F64;
+          entry.type = inspection.type;
           entry.count = bytes / EntryBytes(inspection.type);
           break;
       }

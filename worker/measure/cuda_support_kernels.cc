@@ -35,15 +35,21 @@ typedef unsigned long long u64;
   for (long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x; i < count; \
        i += gridDim.x * (long long)blockDim.x)
 
-extern "C" __global__ void fusion_fill(void* to, int f64, long long count, InputRule rule, u64 key) {
+// Types of entries, as v1::DataType has them.
+enum { F32 = 1, F64 = 2, I32 = 3 };
+__device__ __forceinline__ double EntryAt(const void* from, int type, long long i) {
+  return type == F64 ? ((const double*)from)[i] : type == I32 ? (double)((const int*)from)[i] : (double)((const float*)from)[i];
+}
+
+extern "C" __global__ void fusion_fill(void* to, int type, long long count, InputRule rule, u64 key) {
   EACH(i, count) {
     double entry = InputEntry(rule, key, i);
-    if (f64) ((double*)to)[i] = entry; else ((float*)to)[i] = (float)entry;
+    if (type == F64) ((double*)to)[i] = entry; else if (type == I32) ((int*)to)[i] = (int)entry; else ((float*)to)[i] = (float)entry;
   }
 }
 
 // It is laid out as InspectionTable of the backend.
-struct Inspected { u64 address; long long count; u64 reference; double scale; u64 excused; int kind; int f64; int first_block; int blocks; };
+struct Inspected { u64 address; long long count; u64 reference; double scale; u64 excused; int kind; int type; int first_block; int blocks; };
 struct Table { Inspected entries[FUSION_TABLE_ENTRIES]; int count; };
 #if __CUDA_ARCH__ >= 700
 #define CONSTANT const __grid_constant__
@@ -68,18 +74,18 @@ extern "C" __global__ void fusion_guard(CONSTANT Table table) {
   EACH_OF_ENTRY(i, e) to[i] = GuardByte(table.entries[e].address + i);
 }
 
-// results[e], 0 before, becomes of kind 0 the hash of `count` 64-bit words and, if f64 is not 0, of a 32-bit word behind them; of
+// results[e], 0 before, becomes of kind 0 the hash of `count` 64-bit words and, if type is not 0, of a 32-bit word behind them; of
 // kind 1 the number of bytes that are not those of a guard zone; of kind 2 the bits of the largest error.
 extern "C" __global__ void fusion_inspect(CONSTANT Table table, u64* results) {
   int e = EntryOfBlock(table);
   u64 address = table.entries[e].address;
-  int kind = table.entries[e].kind, f64 = table.entries[e].f64;
+  int kind = table.entries[e].kind, type = table.entries[e].type;
   u64 mine = 0;
   if (kind == 0) {
     const u64* from = (const u64*)address;
     long long words = table.entries[e].count;
     EACH_OF_ENTRY(i, e) mine += HashWord(from[i], i);
-    if (f64 && (int)blockIdx.x == table.entries[e].first_block && threadIdx.x == 0)
+    if (type && (int)blockIdx.x == table.entries[e].first_block && threadIdx.x == 0)
       mine += HashWord(*(const unsigned int*)(from + words), words);
   } else if (kind == 1) {
     EACH_OF_ENTRY(i, e) mine += ((const unsigned char*)address)[i] != GuardByte(address + i);
@@ -88,9 +94,8 @@ extern "C" __global__ void fusion_inspect(CONSTANT Table table, u64* results) {
     const double* excused = (const double*)table.entries[e].excused;
     double scale = table.entries[e].scale;
     EACH_OF_ENTRY(i, e) {
-      double entry = f64 ? ((const double*)address)[i] : (double)((const float*)address)[i];
-      u64 error = (u64)__double_as_longlong(
-          EntryError(entry, ReferenceEntry(reference[i], !f64), scale, excused ? excused[i] : 0.0));
+      u64 error = (u64)__double_as_longlong(EntryError(EntryAt((const void*)address, type, i),
+          ReferenceEntry(reference[i], type == F32), scale, excused ? excused[i] : 0.0));
       if (error > mine) mine = error;
     }
     for (int step = 16; step > 0; step /= 2) {
@@ -104,8 +109,8 @@ extern "C" __global__ void fusion_inspect(CONSTANT Table table, u64* results) {
   if (threadIdx.x % 32 == 0 && mine) atomicAdd(results + e, mine);
 }
 
-extern "C" __global__ void fusion_widen(double* to, const void* from, int f64, long long count) {
-  EACH(i, count) to[i] = f64 ? ((const double*)from)[i] : (double)((const float*)from)[i];
+extern "C" __global__ void fusion_widen(double* to, const void* from, int type, long long count) {
+  EACH(i, count) to[i] = EntryAt(from, type, i);
 }
 
 // result[0] += the hash of `words` 64-bit words and of one 32-bit word behind them if there is a tail.
@@ -163,14 +168,13 @@ extern "C" __global__ void fusion_squares(const double* reference, int f32, long
 }
 
 // Pass 0: result[0] = bits of the largest error. Pass 1: result[1] = the smallest index with that error.
-extern "C" __global__ void fusion_compare(const void* output, int f64, const double* reference, long long count,
+extern "C" __global__ void fusion_compare(const void* output, int type, const double* reference, long long count,
                                           double scale, const double* excused, int pass, u64* result) {
   u64 mine = pass ? ~0ull : 0;
   u64 worst = result[0];
   EACH(i, count) {
-    double entry = f64 ? ((const double*)output)[i] : (double)((const float*)output)[i];
-    u64 error = (u64)__double_as_longlong(
-        EntryError(entry, ReferenceEntry(reference[i], !f64), scale, excused ? excused[i] : 0.0));
+    u64 error = (u64)__double_as_longlong(EntryError(EntryAt(output, type, i),
+        ReferenceEntry(reference[i], type == F32), scale, excused ? excused[i] : 0.0));
     if (pass) { if (error == worst && (u64)i < mine) mine = i; }
     else if (error > mine) mine = error;
   }

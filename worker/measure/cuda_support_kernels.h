@@ -17,7 +17,7 @@ struct InspectionTable {
     double scale = 0;
     uint64_t excused = 0;
     int kind = 0;  // Inspection::Kind
-    int f64 = 0;   // of a hash: whether a word of 32 bits is left
+    int type = 0;  // of a hash: whether a word of 32 bits is left
     int first_block = 0, blocks = 0;
   } entries[kInspectionTableEntries];
   int count = 0;

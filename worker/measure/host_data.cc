@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 #include <mutex>
+#include <type_traits>
 
 #include "worker/measure/parallel.h"
 
@@ -23,7 +24,7 @@ Comparison CompareTyped(const T* output, const double* reference, int64_t count,
                         const double* excused) {
   Comparison worst;
   std::mutex mutex;
-  const int is_f32 = sizeof(T) == sizeof(float);
+  const int is_f32 = std::is_same_v<T, float>;
   ParallelRanges(count, kGrain, [&](int64_t begin, int64_t end) {
     Comparison mine;
     for (int64_t i = begin; i < end; ++i) {
@@ -46,6 +47,8 @@ Comparison CompareTyped(const T* output, const double* reference, int64_t count,
 void FillEntries(void* to, v1::DataType type, int64_t count, const InputRule& rule, uint64_t key) {
   if (type == v1::F64) {
     FillTyped(static_cast<double*>(to), count, rule, key);
+  } else if (type == v1::I32) {
+    FillTyped(static_cast<int32_t*>(to), count, rule, key);
   } else {
     FillTyped(static_cast<float*>(to), count, rule, key);
   }
@@ -55,6 +58,8 @@ void WidenEntries(double* to, const void* from, v1::DataType type, int64_t count
   ParallelRanges(count, kGrain, [=](int64_t begin, int64_t end) {
     if (type == v1::F64) {
       std::memcpy(to + begin, static_cast<const double*>(from) + begin, (end - begin) * sizeof(double));
+    } else if (type == v1::I32) {
+      for (int64_t i = begin; i < end; ++i) to[i] = static_cast<const int32_t*>(from)[i];
     } else {
       for (int64_t i = begin; i < end; ++i) to[i] = static_cast<const float*>(from)[i];
     }
@@ -128,6 +133,8 @@ Comparison CompareEntries(const void* output, v1::DataType type, const double* r
                           double scale, const double* excused) {
   if (type == v1::F64)
     return CompareTyped(static_cast<const double*>(output), reference, count, scale, excused);
+  if (type == v1::I32)
+    return CompareTyped(static_cast<const int32_t*>(output), reference, count, scale, excused);
   return CompareTyped(static_cast<const float*>(output), reference, count, scale, excused);
 }
 

@@ -82,7 +82,8 @@ absl::StatusOr<std::unique_ptr<SessionData>> SessionData::Create(ExecutionBacken
                                                                  ActivityPage* activity, PhaseTimes* phases) {
   for (const auto* buffers : {&session.inputs(), &session.outputs()})
     for (const v1::Buffer& buffer : *buffers)
-      if (buffer.count() < 0 || (buffer.data_type() != v1::F32 && buffer.data_type() != v1::F64))
+      if (buffer.count() < 0 || (buffer.data_type() != v1::F32 && buffer.data_type() != v1::F64 &&
+           (buffer.data_type() != v1::I32 || buffer.by_value())))
         return absl::InvalidArgumentError(
             absl::StrCat("buffer ", buffer.name(), " has no type or a negative size"));
   if (session.outputs_size() == 0) return absl::InvalidArgumentError("a session without outputs");
@@ -270,7 +271,7 @@ absl::Status SessionData::ComputeReference(const BinaryMap& binaries, ActivityPa
         const auto reads = [&](const v1::LaunchArgument& argument) {
           return argument.has_buffer() && argument.buffer() == input.buffer.id();
         };
-        if (launch.results().empty() ||
+        if (launch.results().empty() || input.buffer.data_type() == v1::I32 ||  // nothing rounds it
             std::none_of(launch.arguments().begin(), launch.arguments().end(), reads))
           continue;
         FUSION_RETURN_IF_ERROR(change(input.buffer.id()));

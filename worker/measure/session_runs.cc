@@ -168,7 +168,7 @@ absl::StatusOr<std::string> SessionData::DescribeEntry(const Place& output, cons
     FUSION_RETURN_IF_ERROR(backend_->CopyOut(&wide, output.range.address + i * 8, 8));
   } else {
     FUSION_RETURN_IF_ERROR(backend_->CopyOut(&narrow, output.range.address + i * 4, 4));
-    wide = narrow;
+    wide = output.buffer.data_type() == v1::I32 ? std::bit_cast<int32_t>(narrow) : narrow;
   }
   uint32_t narrow_bits = 0;
   uint64_t wide_bits = 0;

@@ -1,0 +1,37 @@
+// The folder that a person takes away of loops in C: sources that build alone, an example that verifies them against the serial
+// program, and how to build it.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "fusion/v1/artifact.pb.h"
+#include "fusion/v1/program.pb.h"
+#include "server/loop_kernels/interface.h"
+#include "server/loop_kernels/lowering.h"
+#include "server/target/exported_names.h"
+#include "server/target/target.h"
+
+namespace fusion {
+
+struct LoopsExport {
+  const Target& target;
+  std::string arch;  // what it is compiled for, "sm_90"
+  const CProgram& program;
+  const MappedLoops& mapped;
+  const LoopInterface& interface;
+  IntegerValues parameters;  // of the case
+  bool cached = false;
+  IntegerValues sizes;         // defaults of the example
+  const v1::Session& session;  // what values the arrays of the example have, and the tolerances
+  std::string file_name, text;  // of the source
+  std::string description;      // for the comment at the top
+  std::string verified;         // "Verified on ...", for the same
+  ExportedNames names;
+};
+
+// Files, where nobody asked for another name: fused.cu (or fused.cc), fused.h, fusion_device.h, reference.cc, example.cu (or
+// example.cc), loops.c, CMakeLists.txt, README.md. Deterministic. Errors are those of LowerLoops.
+absl::StatusOr<v1::Artifact> ExportLoops(const LoopsExport& request);
+
+}  // namespace fusion

@@ -1,0 +1,778 @@
+#include "server/loop_kernels/lowering.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "server/loops/build_c.h"
+#include "server/loops/footprint.h"
+#include "server/loops/nest.h"
+#include "server/loop_kernels/device_text.h"
+
+namespace fusion {
+namespace {
+
+using Kind = CStatement::Kind;
+
+constexpr int64_t kMostBlockThreads = 1024;
+constexpr int64_t kSharedAlignment = 16;
+
+bool HasMeta(const CStatement& statement) {
+  return statement.meta || std::any_of(statement.body.begin(), statement.body.end(),
+                                       [](const CStatementPtr& inner) { return HasMeta(*inner); });
+}
+
+// The depths of meta_for on the ways from here to the innermost ones: all have to be the same.
+void AddMetaDepths(const CStatement& statement, int depth, std::set<int>* depths) {
+  if (statement.meta) ++depth;
+  if (!statement.meta && !HasMeta(statement)) return;
+  bool inner = false;
+  for (const CStatementPtr& each : statement.body)
+    if (HasMeta(*each)) inner = true, AddMetaDepths(*each, depth, depths);
+  if (!inner) depths->insert(depth);
+}
+
+// Lowers one kernel.
+class KernelLowering {
+ public:
+  KernelLowering(const CProgram& program, const CRegion& region, const Nest& nest, const LoopLoweringOptions& options,
+                 const std::set<std::string>& host_names, ErrorList* errors)
+      : program_(program), region_(region), nest_(nest), options_(options), host_names_(host_names), errors_(errors),
+        values_(ScopeValues(region.scope, options.constants)) {}
+
+  LoopKernel Lower(const CStatement& root, const KernelLoops* loops, std::string name) {
+    LoopKernel out;
+    position_ = root.position;
+    std::set<int> depths;
+    AddMetaDepths(root, 0, &depths);
+    if (depths.size() != 1 || *depths.begin() % 2 != 0) {
+      Refuse("the number of meta_for loops around each other has to be even, and the same everywhere in a kernel");
+      return out;
+    }
+    block_loops_ = *depths.begin() / 2;
+    FindNames(root);
+    if (options_.cached && loops != nullptr) FindBoxes(*loops);
+    Parameters(&out);
+    lanes_ = 1;
+    MeasureLanes(root, 0);
+    if (lanes_ < 1 || lanes_ > kMostBlockThreads) {
+      Refuse(absl::StrCat("a block would have ", lanes_, " threads; 1 to ", kMostBlockThreads, " are possible"));
+      return out;
+    }
+    std::vector<ir::Statement> body = std::move(head_);
+    Blocks(root, 0, &out, &body);
+    while (!body.empty() && body.back().kind == ir::Statement::Kind::kBarrier) body.pop_back();
+    out.kernel.name = std::move(name);
+    out.kernel.comment = absl::StrCat("Loops at ", root.position.line, ":", root.position.column, ".");
+    out.kernel.threads = static_cast<int>(lanes_);
+    out.kernel.uses_shared = !boxes_.empty();
+    out.kernel.shared_bytes = absl::StrCat(shared_bytes_);
+    out.shared_bytes = shared_bytes_;
+    for (const Box& box : boxes_) {
+      const std::string& array = nest_.arrays[box.touched.array].variable.name;
+      if (std::find(out.cached.begin(), out.cached.end(), array) == out.cached.end()) out.cached.push_back(array);
+    }
+    out.kernel.sections.push_back({.group_threads = static_cast<int>(lanes_), .lane_variables = {}, .body = body});
+    return out;
+  }
+
+ private:
+  struct Box {
+    TouchedBox touched;
+    std::string name;  // of the part in shared memory
+    int64_t offset = 0;
+    std::vector<int64_t> extents;
+  };
+
+  void Refuse(const std::string& what) { errors_->Add({position_}, what); }
+
+  // --- Names ---
+  const CVariable* Variable(const std::string& name) const {
+    for (auto variable = region_.scope.rbegin(); variable != region_.scope.rend(); ++variable)
+      if (variable->name == name) return &*variable;
+    return nullptr;
+  }
+  static void AddDeclared(const CStatement& statement, std::set<std::string>* names) {
+    if (statement.kind == Kind::kDeclaration || (statement.kind == Kind::kFor && statement.declares))
+      names->insert(statement.variable.name);
+    for (const CStatementPtr& inner : statement.body) AddDeclared(*inner, names);
+  }
+  void FindNames(const CStatement& root) {
+    AddDeclared(root, &declared_);
+    AddNames(root, &used_);
+    CollectWrites(root);
+    Close();
+  }
+  // What declarations of used names use is used.
+  void Close() {
+    for (size_t before = 0; before != used_.size();) {
+      before = used_.size();
+      for (const CVariable& variable : region_.scope)
+        if (used_.count(variable.name) > 0 && declared_.count(variable.name) == 0 &&
+            options_.constants.count(variable.name) == 0)
+          AddNames(variable, &used_);
+    }
+  }
+  void CollectWrites(const CStatement& statement) {
+    if (statement.kind == Kind::kAssignment && statement.target->kind == CExpression::Kind::kSubscript)
+      written_.insert(statement.target->text);
+    for (const CStatementPtr& inner : statement.body) CollectWrites(*inner);
+  }
+
+  // Parameters of the kernel, and constants in its head.
+  void Parameters(LoopKernel* out) {
+    std::set<std::string> done = declared_;
+    const auto integer = [&](const std::string& name, CType type) {
+      const std::string own = DeviceName(name);
+      if (const auto value = options_.constants.find(name); value != options_.constants.end()) {
+        head_.push_back(ir::Text(absl::StrCat("const ", DeviceType(type, false), " ", own, " = ", value->second, "; (void)", own, ";")));
+        return;
+      }
+      out->arguments.push_back({.kind = LoopArgument::Kind::kInteger, .name = name, .type = type});
+      out->kernel.parameters.push_back({"fu_index", own + "_fu"});
+      head_.push_back(ir::Text(absl::StrCat("const ", DeviceType(type, false), " ", own, " = (", DeviceType(type, false), ")", own, "_fu; (void)", own, ";")));
+    };
+    // Parameters that nothing declares come first, as declarations use them.
+    for (const std::string& name : used_)
+      if (Variable(name) == nullptr && host_names_.count(name) == 0 && done.insert(name).second) integer(name, CType::kInt);
+    for (const std::string& name : host_names_)
+      if (used_.count(name) > 0 && done.insert(name).second) integer(name, CType::kInt);
+    for (const CVariable& variable : region_.scope) {
+      if (used_.count(variable.name) == 0 || done.count(variable.name) > 0 || Variable(variable.name) != &variable) continue;
+      done.insert(variable.name);
+      const std::string own = DeviceName(variable.name), type = DeviceType(variable.type, options_.force_f64);
+      if (variable.type == CType::kOther) {
+        Refuse(absl::StrCat(variable.name, " has a type that kernels do not have: int, long, float and double are known"));
+      } else if (variable.array) {
+        const bool writes = written_.count(variable.name) > 0;
+        if (variable.type == CType::kLong) Refuse(absl::StrCat(variable.name, " is an array of long; kernels have arrays of int, float and double"));
+        out->arguments.push_back({.kind = LoopArgument::Kind::kArray, .name = variable.name, .type = variable.type, .writes = writes});
+        out->kernel.parameters.push_back({absl::StrCat(writes ? "" : "const ", StoredType(variable.type), "* FUSION_RESTRICT"), own});
+      } else if (options_.constants.count(variable.name) > 0) {
+        integer(variable.name, NarrowType(variable));
+      } else if (variable.initial != nullptr && IsIntegerType(variable.type)) {
+        head_.push_back(ir::Text(absl::StrCat("const ", type, " ", own, " = ", Expression(*variable.initial), "; (void)", own, ";")));
+      } else if (variable.constant) {
+        head_.push_back(ir::Text(absl::StrCat("const ", DeviceType(NarrowType(variable), false), " ", own, " = ", *variable.constant, "; (void)", own, ";")));
+      } else if (IsIntegerType(variable.type)) {
+        integer(variable.name, variable.type);
+      } else {
+        out->arguments.push_back({.kind = LoopArgument::Kind::kScalar, .name = variable.name, .type = variable.type});
+        out->kernel.parameters.push_back({type, own});
+      }
+    }
+  }
+  // Constants that the preprocessor knows are ints where they fit, as numbers are in C.
+  static CType NarrowType(const CVariable& variable) {
+    return variable.constant && *variable.constant >= -2147483647 && *variable.constant <= 2147483647 ? CType::kInt : variable.type;
+  }
+  // Integers of the reference lie in f64.
+  const char* StoredType(CType type) const { return options_.force_f64 ? "double" : DeviceType(type, false); }
+
+  // --- Expressions ---
+  std::string Expression(const CExpression& expression) const { return CText(*Device(expression)); }
+
+  CExpressionPtr Device(const CExpression& expression) const {
+    using Of = CExpression::Kind;
+    auto copy = std::make_shared<CExpression>(expression);
+    for (CExpressionPtr& operand : copy->operands) operand = Device(*operand);
+    switch (expression.kind) {
+      case Of::kName:
+        copy->text = DeviceName(expression.text);
+        break;
+      case Of::kSubscript:
+        return Entry(expression, true);
+      case Of::kCast:
+        copy->text = DeviceType(expression.type, options_.force_f64);
+        break;
+      case Of::kCall:
+        return DeviceCall(*copy, options_.force_f64);
+      default:
+        break;
+    }
+    return copy;
+  }
+
+  // An entry of an array: where it lies in memory, or in shared memory, if `reads` and it is there.
+  CExpressionPtr Entry(const CExpression& expression, bool reads) const {
+    if (reads)
+      if (const auto cached = cached_.find(Place(expression)); cached != cached_.end()) return cached->second;
+    auto entry = std::make_shared<CExpression>(expression);
+    entry->text = DeviceName(expression.text);
+    const CVariable* variable = declared_.count(expression.text) > 0 ? nullptr : Variable(expression.text);
+    for (CExpressionPtr& index : entry->operands) index = Device(*index);
+    if (variable == nullptr) return entry;  // of its own, with dimensions
+    CExpressionPtr flat = entry->operands[0];
+    for (size_t i = 1; i < entry->operands.size() && i < variable->extents.size(); ++i)
+      flat = CBinary("+", CBinary("*", flat, Device(*variable->extents[i])), entry->operands[i]);
+    entry->operands = {flat};
+    if (!reads || !options_.force_f64 || !IsIntegerType(variable->type)) return entry;
+    auto whole = std::make_shared<CExpression>();
+    whole->kind = CExpression::Kind::kCast;
+    whole->type = variable->type;
+    whole->text = DeviceType(variable->type, false);
+    whole->operands = {entry};
+    return whole;
+  }
+  using At = std::pair<int, int>;
+  static At Place(const CExpression& expression) { return {expression.position.line, expression.position.column}; }
+
+  // --- Blocks ---
+  // How many threads a block has: the most of its loops over threads.
+  void MeasureLanes(const CStatement& statement, int metas) {
+    if (statement.meta && ++metas > block_loops_) {
+      int64_t lanes = 1;
+      const CStatement* at = &statement;
+      for (int left = block_loops_; at != nullptr;) {
+        if (at->meta) {
+          const auto trips = EvaluateC(*TripCount(*at), values_);
+          if (!trips) return Refuse(absl::StrCat("how many threads ", at->variable.name, " counts is not known: ", CText(*at->bound)));
+          lanes = *trips > kMostBlockThreads || *trips < 0 ? kMostBlockThreads + 1 : lanes * *trips;
+          if (lanes > kMostBlockThreads) break;
+          if (--left == 0) break;
+        }
+        const CStatement* next = nullptr;
+        for (const CStatementPtr& inner : at->body)
+          if (HasMeta(*inner)) next = inner.get();
+        at = next;
+      }
+      lanes_ = std::max(lanes_, lanes);
+      return;
+    }
+    for (const CStatementPtr& inner : statement.body) MeasureLanes(*inner, metas);
+  }
+
+  // Loops over blocks, with declarations between them.
+  void Blocks(const CStatement& statement, int depth, LoopKernel* out, std::vector<ir::Statement>* body) {
+    std::vector<const CStatement*> loops;
+    std::vector<const CStatement*> between;  // declarations, each behind the loops around it
+    std::vector<size_t> behind;
+    const CStatement* at = &statement;
+    while (static_cast<int>(loops.size()) < block_loops_) {
+      if (at->meta) {
+        loops.push_back(at);
+        at = at->body[0].get();
+        continue;
+      }
+      const CStatement* next = nullptr;
+      if (at->kind == Kind::kBlock || at->kind == Kind::kSchedule)
+        for (const CStatementPtr& inner : at->body) {
+          if (inner->kind == Kind::kDeclaration && next == nullptr) {
+            between.push_back(inner.get());
+            behind.push_back(loops.size());
+          } else if (next == nullptr && HasMeta(*inner)) {
+            next = inner.get();
+          } else {
+            next = nullptr;
+            break;
+          }
+        }
+      if (next == nullptr) return Refuse("between loops over blocks only declarations may stand");
+      at = next;
+    }
+    if (loops.size() > 1) body->push_back(ir::Text("fu_index fu_rest = block;"));
+    std::vector<ir::Statement> heads(loops.size());
+    for (size_t i = loops.size(); i-- > 0;) {
+      const CExpressionPtr trips = TripCount(*loops[i]);
+      const std::string type = DeviceType(loops[i]->variable.type, false);
+      std::string number = "(" + type + ")block";
+      if (loops.size() > 1) {
+        // The first loop's count is what is left.
+        number = i == 0 ? absl::StrCat("(", type, ")fu_rest")
+                        : absl::StrCat("(", type, ")(fu_rest % (", Expression(*trips), "))");
+      }
+      auto raw = std::make_shared<CExpression>();
+      raw->kind = CExpression::Kind::kCall;  // binds tightly
+      raw->text = number;
+      CStatement device = *loops[i];
+      device.start = Device(*loops[i]->start);
+      device.step = Device(*loops[i]->step);
+      const std::string value = CText(*CounterValue(device, CName(number)));
+      body->push_back(ir::Text(absl::StrCat("const ", type, " ", DeviceName(loops[i]->variable.name), " = ", value, ";")));
+      if (i > 0) body->push_back(ir::Text(absl::StrCat("fu_rest /= ", Expression(*trips), ";")));
+      out->blocks.insert(out->blocks.begin(), trips);
+    }
+    for (const CStatement* declaration : between) Uniform(*declaration, body);
+    Uniform(*at, body);
+  }
+
+  // What all threads of a block do alike.
+  void Uniform(const CStatement& statement, std::vector<ir::Statement>* body) {
+    switch (statement.kind) {
+      case Kind::kBlock:
+      case Kind::kSchedule: {
+        const bool declares = std::any_of(statement.body.begin(), statement.body.end(), [](const CStatementPtr& inner) { return inner->kind == Kind::kDeclaration; });
+        std::vector<ir::Statement> inner;
+        for (const CStatementPtr& each : statement.body) Uniform(*each, declares ? &inner : body);
+        if (declares) body->push_back(ir::If("true", std::move(inner)));
+        break;
+      }
+      case Kind::kDeclaration:
+        if (statement.variable.array) return Refuse(absl::StrCat(statement.variable.name, " is an array that a block would share; declare it inside of the loops over threads"));
+        for (const std::string& line : Lines(statement)) body->push_back(ir::Text(line));
+        break;
+      case Kind::kAssignment:
+        if (statement.target->kind == CExpression::Kind::kName)
+          for (const std::string& line : Lines(statement)) body->push_back(ir::Text(line));
+        else
+          Leader(statement, body);
+        break;
+      case Kind::kIf:
+        if (!HasMeta(statement)) return Leader(statement, body);
+        body->push_back(ir::If("true", Branches(statement)));
+        break;
+      case Kind::kFor:
+        if (statement.meta) return Threads(statement, body);
+        if (!HasMeta(statement)) return Leader(statement, body);
+        {
+          std::vector<ir::Statement> inner;
+          Uniform(*statement.body[0], &inner);
+          body->push_back(ir::Loop(Header(statement), std::move(inner)));
+        }
+        break;
+    }
+  }
+  std::vector<ir::Statement> Branches(const CStatement& statement) {
+    const std::string condition = absl::StrCat("fu_if", ++conditions_);
+    std::vector<ir::Statement> out = {ir::Text(absl::StrCat("const bool ", condition, " = ", Expression(*statement.value), ";"))};
+    for (size_t i = 0; i < statement.body.size(); ++i) {
+      std::vector<ir::Statement> inner;
+      Uniform(*statement.body[i], &inner);
+      out.push_back(ir::If(absl::StrCat(i == 0 ? "" : "!", condition), std::move(inner)));
+    }
+    return out;
+  }
+  // One thread does it.
+  void Leader(const CStatement& statement, std::vector<ir::Statement>* body) {
+    if (statement.kind != Kind::kAssignment && AssignsUniform(statement))
+      return Refuse("a condition or loop outside of the loops over threads gives a scalar a value that all threads need");
+    body->push_back(ir::Leader(Lines(statement)));
+    body->push_back(ir::Barrier());
+  }
+  bool AssignsUniform(const CStatement& statement) const {
+    std::set<std::string> own;
+    AddDeclared(statement, &own);
+    const auto assigns = [&](auto&& self, const CStatement& one) -> bool {
+      if (one.kind == Kind::kAssignment && one.target->kind == CExpression::Kind::kName && own.count(one.target->text) == 0) return true;
+      return std::any_of(one.body.begin(), one.body.end(), [&](const CStatementPtr& inner) { return self(self, *inner); });
+    };
+    return assigns(assigns, statement);
+  }
+
+  // --- Threads ---
+  void Threads(const CStatement& statement, std::vector<ir::Statement>* body) {
+    FillBoxes(body);
+    std::vector<std::string> lines;
+    std::vector<const CStatement*> loops;
+    const CStatement* at = &statement;
+    std::vector<const CStatement*> between;
+    while (static_cast<int>(loops.size()) < block_loops_) {
+      if (at->meta) {
+        loops.push_back(at);
+        at = at->body[0].get();
+        continue;
+      }
+      const CStatement* next = nullptr;
+      for (const CStatementPtr& inner : at->body) {
+        if (inner->kind == Kind::kDeclaration && next == nullptr) {
+          between.push_back(inner.get());
+        } else if (next == nullptr && HasMeta(*inner)) {
+          next = inner.get();
+        } else {
+          next = nullptr;
+          break;
+        }
+      }
+      if (next == nullptr || (at->kind != Kind::kBlock && at->kind != Kind::kSchedule))
+        return Refuse("between loops over threads only declarations may stand");
+      at = next;
+    }
+    int64_t lanes = 1;
+    std::vector<std::string> places;
+    for (size_t i = loops.size(); i-- > 0;) {
+      const int64_t trips = EvaluateC(*TripCount(*loops[i]), values_).value_or(1);
+      const std::string type = DeviceType(loops[i]->variable.type, false);
+      const std::string rest = lanes == 1 ? "lane" : absl::StrCat("lane / ", lanes);
+      const std::string number = i == 0 ? rest : absl::StrCat(rest, " % ", trips);
+      CStatement device = *loops[i];
+      device.start = Device(*loops[i]->start);
+      device.step = Device(*loops[i]->step);
+      const bool plain = number == "lane";
+      places.push_back(absl::StrCat("const ", type, " ", DeviceName(loops[i]->variable.name), " = ",
+                                    CText(*CounterValue(device, CName(trips == 1 ? "0" : plain ? number : "(" + number + ")"))), ";"));
+      lanes *= trips;
+    }
+    for (auto place = places.rbegin(); place != places.rend(); ++place) lines.push_back(*place);
+    for (const CStatement* declaration : between) Append(Lines(*declaration), &lines);
+    Append(Lines(*at), &lines);
+    body->push_back(ir::LanePhase(std::move(lines), lanes == lanes_ ? "" : absl::StrCat(lanes)));
+    body->push_back(ir::Barrier());
+  }
+  static void Append(const std::vector<std::string>& from, std::vector<std::string>* to) { to->insert(to->end(), from.begin(), from.end()); }
+
+  std::string Header(const CStatement& loop) const {
+    const std::string counter = DeviceName(loop.variable.name);
+    const bool one = loop.step->kind == CExpression::Kind::kInteger && loop.step->integer == 1;
+    return absl::StrCat("for (", loop.declares ? absl::StrCat(DeviceType(loop.variable.type, false), " ") : "", counter, " = ", Expression(*loop.start), "; ", counter, " ",
+                        loop.relation, " ", Expression(*loop.bound), "; ",
+                        one ? absl::StrCat(loop.down ? "--" : "++", counter) : absl::StrCat(counter, loop.down ? " -= " : " += ", Expression(*loop.step)), ")");
+  }
+
+  // A statement as lines of C++.
+  std::vector<std::string> Lines(const CStatement& statement) const {
+    std::vector<std::string> lines;
+    const auto indented = [&](const CStatement& inner) {
+      for (const std::string& line : inner.kind == Kind::kBlock ? Inside(inner) : Lines(inner)) lines.push_back("  " + line);
+    };
+    switch (statement.kind) {
+      case Kind::kBlock:
+      case Kind::kSchedule: {
+        const bool scoped = std::any_of(statement.body.begin(), statement.body.end(), [](const CStatementPtr& inner) { return inner->kind == Kind::kDeclaration; });
+        if (!scoped) return Inside(statement);
+        lines.push_back("{");
+        for (const std::string& line : Inside(statement)) lines.push_back("  " + line);
+        lines.push_back("}");
+        break;
+      }
+      case Kind::kDeclaration: {
+        const CVariable& variable = statement.variable;
+        std::string line = absl::StrCat(DeviceType(variable.type, options_.force_f64), " ", DeviceName(variable.name));
+        for (const CExpressionPtr& extent : variable.extents) absl::StrAppend(&line, "[", Expression(*extent), "]");
+        if (statement.value != nullptr) absl::StrAppend(&line, " = ", Expression(*statement.value));
+        absl::StrAppend(&line, ";");
+        if (variable.extents.empty()) absl::StrAppend(&line, " (void)", DeviceName(variable.name), ";");
+        lines.push_back(line);
+        break;
+      }
+      case Kind::kAssignment:
+        return Assignment(statement);
+      case Kind::kIf:
+        lines.push_back(absl::StrCat("if (", Expression(*statement.value), ") {"));
+        indented(*statement.body[0]);
+        if (statement.body.size() > 1) {
+          lines.push_back("} else {");
+          indented(*statement.body[1]);
+        }
+        lines.push_back("}");
+        break;
+      case Kind::kFor:
+        lines.push_back(Header(statement) + " {");
+        indented(*statement.body[0]);
+        lines.push_back("}");
+        break;
+    }
+    return lines;
+  }
+  std::vector<std::string> Inside(const CStatement& block) const {
+    std::vector<std::string> lines;
+    for (const CStatementPtr& inner : block.body) Append(Lines(*inner), &lines);
+    return lines;
+  }
+
+  std::vector<std::string> Assignment(const CStatement& statement) const {
+    const CExpression& target = *statement.target;
+    if (target.kind == CExpression::Kind::kName)
+      return {absl::StrCat(DeviceName(target.text), " ", statement.operation, " ", Expression(*statement.value), ";")};
+    const CExpressionPtr entry = Entry(target, false);
+    const CVariable* variable = declared_.count(target.text) > 0 ? nullptr : Variable(target.text);
+    std::string operation = statement.operation;
+    CExpressionPtr value = Device(*statement.value);
+    if (variable != nullptr && IsIntegerType(variable->type) && options_.force_f64) {
+      if (operation.size() > 1) value = CBinary(operation.substr(0, operation.size() - 1), Entry(target, true), value);
+      auto whole = std::make_shared<CExpression>();
+      whole->kind = CExpression::Kind::kCast;
+      whole->type = variable->type;
+      whole->text = DeviceType(variable->type, false);
+      whole->operands = {value};
+      value = whole;
+      operation = "=";
+    }
+    std::vector<std::string> lines = {absl::StrCat(CText(*entry), " ", operation, " ", CText(*value), ";")};
+    if (variable == nullptr) return lines;
+    for (const Box& box : boxes_) {
+      if (nest_.arrays[box.touched.array].variable.name != target.text || IsElsewhere(target, box)) continue;
+      // What a thread reads again has what it wrote.
+      lines.push_back("{");
+      lines.push_back(absl::StrCat("  const int fu_at = ", CText(*entry->operands[0]), " - (", *Text(box.touched.first[0]), ");"));
+      lines.push_back(absl::StrCat("  if (fu_at >= 0 && fu_at < ", box.extents[0], ") ", box.name, "[fu_at] = ", CText(*entry), ";"));
+      lines.push_back("}");
+    }
+    return lines;
+  }
+  // The box is there in the other branch of a condition that the statement is under.
+  bool IsElsewhere(const CExpression& target, const Box& box) const {
+    if (box.touched.guard == nullptr) return false;
+    for (const NestAccess& access : nest_.accesses)
+      if (access.writes && access.position.line == target.position.line && access.position.column == target.position.column)
+        return std::none_of(access.guards.begin(), access.guards.end(), [&](const NestGuard& guard) {
+          return guard.key == box.touched.guard->key && guard.holds == box.touched.guard->holds;
+        });
+    return true;
+  }
+
+  // --- Parts in shared memory ---
+  // A polynomial in names of the kernel, or nothing where a symbol has none.
+  std::optional<std::string> Text(const Polynomial& polynomial) const {
+    if (!polynomial.exact()) return std::nullopt;
+    std::string text;
+    for (const auto& [monomial, coefficient] : polynomial.terms()) {
+      const bool negative = coefficient < 0;
+      const Int128 size = negative ? -coefficient : coefficient;
+      if (size > 1'000'000'000) return std::nullopt;
+      std::string term = size == 1 && !monomial.empty() ? "" : absl::StrCat(static_cast<int64_t>(size));
+      for (const auto& [symbol, power] : monomial) {
+        const std::optional<std::string> name = SymbolText(symbol);
+        if (!name) return std::nullopt;
+        for (int i = 0; i < power; ++i) absl::StrAppend(&term, term.empty() ? "" : " * ", *name);
+      }
+      absl::StrAppend(&text, text.empty() ? (negative ? "-" : "") : (negative ? " - " : " + "), term);
+    }
+    return text.empty() ? "0" : text;
+  }
+  std::optional<std::string> SymbolText(const std::string& symbol) const {
+    for (const NestLoop& loop : nest_.loops)
+      if (loop.symbol == symbol) {
+        if (!(loop.value == Polynomial::Symbol(symbol))) return std::nullopt;
+        return DeviceName(loop.counter);
+      }
+    for (const NestQuotient& quotient : nest_.quotients)
+      if (quotient.symbol == symbol) {
+        const auto numerator = Text(quotient.numerator), denominator = Text(quotient.denominator);
+        if (!numerator || !denominator) return std::nullopt;
+        return absl::StrCat("((", *numerator, ") / (", *denominator, "))");
+      }
+    return DeviceName(symbol);
+  }
+  void UseSymbols(const Polynomial& polynomial) {
+    for (const std::string& symbol : polynomial.Symbols()) {
+      bool plain = true;
+      for (const NestLoop& loop : nest_.loops) plain &= loop.symbol != symbol;
+      for (const NestQuotient& quotient : nest_.quotients)
+        if (quotient.symbol == symbol) {
+          plain = false;
+          UseSymbols(quotient.numerator);
+          UseSymbols(quotient.denominator);
+        }
+      if (plain) used_.insert(symbol);
+    }
+  }
+  Polynomial WithConstants(Polynomial polynomial) const {
+    for (const auto& [name, value] : options_.constants)
+      if (polynomial.Has(name)) polynomial = polynomial.Substitute(name, Polynomial(value));
+    return polynomial;
+  }
+
+  void FindBoxes(const KernelLoops& loops) {
+    std::set<std::string> inside;  // names that only threads have
+    for (int loop : loops.local) inside.insert(nest_.loops[loop].counter);
+    int64_t always = 0, yes = 0, no = 0;
+    std::string key;
+    for (TouchedBox& touched : BoxesOf(nest_, loops)) {
+      const NestArray& array = nest_.arrays[touched.array];
+      const bool writes = written_.count(array.variable.name) > 0;
+      if (writes && (touched.first.size() > 1 || !MayKeep(touched))) continue;
+      if (std::any_of(touched.uses.begin(), touched.uses.end(), [&](const TouchedBox::Use& use) { return nest_.accesses[use.access].writes; })) {
+        std::erase_if(touched.uses, [&](const TouchedBox::Use& use) { return nest_.accesses[use.access].writes; });
+        if (touched.uses.empty()) continue;
+      }
+      Box box{.touched = touched, .name = absl::StrCat("fu_part", boxes_.size()), .offset = 0, .extents = {}};
+      int64_t entries = 1;
+      bool known = true;
+      for (size_t i = 0; i < touched.extents.size(); ++i) {
+        box.touched.first[i] = WithConstants(touched.first[i]);
+        box.touched.strides[i] = WithConstants(touched.strides[i]);
+        const auto extent = WithConstants(touched.extents[i]).Constant();
+        known &= extent && *extent >= 1 && *extent <= (1 << 16) && Text(box.touched.first[i]) && Text(box.touched.strides[i]);
+        if (!known) break;
+        box.extents.push_back(*extent);
+        entries *= *extent;
+        known &= entries <= (1 << 16);
+      }
+      for (const TouchedBox::Use& use : touched.uses)
+        for (const Polynomial& place : use.place) known &= Text(WithConstants(place)).has_value();
+      for (const Polynomial& extent : array.extents) known &= Text(extent).has_value();
+      if (touched.guard != nullptr) {
+        std::set<std::string> names;
+        AddNames(*touched.guard->condition, &names);
+        for (const std::string& name : names) known &= declared_.count(name) == 0;
+        if (key.empty()) key = touched.guard->key;
+        known &= key == touched.guard->key;
+      }
+      if (!known) continue;
+      int64_t* const end = touched.guard == nullptr ? &always : touched.guard->holds ? &yes : &no;
+      box.offset = *end;
+      *end += (entries * EntryBytes(array.variable.type) + kSharedAlignment - 1) / kSharedAlignment * kSharedAlignment;
+      boxes_.push_back(std::move(box));
+    }
+    for (Box& box : boxes_) {
+      if (box.touched.guard != nullptr) box.offset += always;
+      for (const Polynomial& first : box.touched.first) UseSymbols(first);
+      for (const Polynomial& stride : box.touched.strides) UseSymbols(stride);
+      for (const Polynomial& extent : nest_.arrays[box.touched.array].extents) UseSymbols(extent);
+      for (const TouchedBox::Use& use : box.touched.uses) {
+        std::string index;
+        for (size_t i = 0; i < use.place.size(); ++i) {
+          UseSymbols(WithConstants(use.place[i]));
+          const std::string place = *Text(WithConstants(use.place[i]));
+          index = i == 0 ? place : absl::StrCat("(", index, ") * ", box.extents[i], " + ", place);
+        }
+        const NestAccess& access = nest_.accesses[use.access];
+        CExpressionPtr entry = CName(absl::StrCat(box.name, "[", index, "]"));
+        cached_[{access.position.line, access.position.column}] = entry;
+      }
+    }
+    shared_bytes_ = always + std::max(yes, no);
+    Close();
+  }
+  // Everything that writes the array is in one branch or the other of the box's condition, so that it is known whether the box is
+  // there.
+  bool MayKeep(const TouchedBox& touched) const {
+    if (touched.guard == nullptr) return true;
+    return std::all_of(nest_.accesses.begin(), nest_.accesses.end(), [&](const NestAccess& access) {
+      return access.array != touched.array || !access.writes ||
+             std::any_of(access.guards.begin(), access.guards.end(), [&](const NestGuard& guard) { return guard.key == touched.guard->key; });
+    });
+  }
+  int64_t EntryBytes(CType type) const { return options_.force_f64 || type == CType::kDouble ? 8 : 4; }
+
+  // All threads bring the parts from memory.
+  void FillBoxes(std::vector<ir::Statement>* body) {
+    if (boxes_.empty()) return;
+    for (const Box& box : boxes_) {
+      const std::string type = StoredType(nest_.arrays[box.touched.array].variable.type);
+      if (pointers_.insert(box.name).second)
+        body->push_back(ir::Text(absl::StrCat(type, "* const ", box.name, " = (", type, "*)(shared + ", box.offset, ");")));
+    }
+    for (const Box& box : boxes_) {
+      const CVariable& array = nest_.arrays[box.touched.array].variable;
+      std::vector<std::string> lines;
+      int64_t entries = 1;
+      for (int64_t extent : box.extents) entries *= extent;
+      std::string at;
+      int64_t inner = entries;
+      for (size_t i = 0; i < box.extents.size(); ++i) {
+        inner /= box.extents[i];
+        std::string place = inner == 1 ? "item" : absl::StrCat("item / ", inner);
+        if (i > 0) place = absl::StrCat(place, " % ", box.extents[i]);
+        absl::StrAppend(&at, at.empty() ? "" : " + ", "(", *Text(box.touched.first[i]), " + ", box.extents.size() > 1 ? "(" + place + ")" : place, ")");
+        if (!(box.touched.strides[i] == Polynomial(1))) absl::StrAppend(&at, " * (", *Text(box.touched.strides[i]), ")");
+      }
+      Polynomial count(1);
+      for (const Polynomial& extent : nest_.arrays[box.touched.array].extents) count = count * WithConstants(extent);
+      lines.push_back(absl::StrCat("const int fu_at = ", at, ";"));
+      // Guards in the text may leave out what lies outside.
+      lines.push_back(absl::StrCat(box.name, "[item] = fu_at >= 0 && fu_at < ", *Text(count), " ? ", DeviceName(array.name), "[fu_at] : 0;"));
+      ir::Statement fill = ir::StridedPhase(std::move(lines), absl::StrCat(entries));
+      if (box.touched.guard == nullptr) {
+        body->push_back(std::move(fill));
+      } else {
+        const std::string condition = Expression(*box.touched.guard->condition);
+        body->push_back(ir::If(box.touched.guard->holds ? condition : absl::StrCat("!(", condition, ")"), {std::move(fill)}));
+      }
+    }
+    body->push_back(ir::Barrier());
+  }
+
+  const CProgram& program_;
+  const CRegion& region_;
+  const Nest& nest_;
+  const LoopLoweringOptions& options_;
+  const std::set<std::string>& host_names_;
+  ErrorList* const errors_;
+  const IntegerValues values_;
+  SourcePosition position_;
+  int block_loops_ = 0, conditions_ = 0;
+  int64_t lanes_ = 1, shared_bytes_ = 0;
+  std::set<std::string> declared_, used_, written_, pointers_;
+  std::vector<ir::Statement> head_;
+  std::vector<Box> boxes_;
+  std::map<At, CExpressionPtr> cached_;  // uses of what is in shared memory
+};
+
+class LoopsLowering {
+ public:
+  LoopsLowering(const MappedLoops& mapped, const LoopLoweringOptions& options, ErrorList* errors)
+      : mapped_(mapped), options_(options), errors_(errors) {}
+
+  LoopCode Lower() {
+    for (const CRegion& region : mapped_.program.regions) {
+      region_ = &region;
+      nest_ = BuildNest(mapped_.program, region, errors_);
+      kernels_ = KernelsOf(*nest_);
+      code_.regions.push_back({.scope = region.scope, .steps = {}});
+      Host(region.statement, &code_.regions.back().steps);
+    }
+    return std::move(code_);
+  }
+
+ private:
+  void Host(const CStatementPtr& statement, std::vector<HostStep>* steps) {
+    switch (statement->kind) {
+      case Kind::kBlock:
+      case Kind::kSchedule: {
+        const std::set<std::string> before = host_names_;
+        for (const CStatementPtr& inner : statement->body) Host(inner, steps);
+        host_names_ = before;
+        break;
+      }
+      case Kind::kDeclaration:
+        host_names_.insert(statement->variable.name);
+        steps->push_back({.kind = HostStep::Kind::kLet, .statement = statement});
+        break;
+      case Kind::kAssignment:
+        errors_->Add({statement->position}, "the host gives nothing a value between kernels");
+        break;
+      case Kind::kIf: {
+        HostStep step{.kind = HostStep::Kind::kIf, .statement = statement};
+        Host(statement->body[0], &step.body);
+        if (statement->body.size() > 1) Host(statement->body[1], &step.otherwise);
+        steps->push_back(std::move(step));
+        break;
+      }
+      case Kind::kFor: {
+        if (!statement->meta) {
+          const std::set<std::string> before = host_names_;
+          host_names_.insert(statement->variable.name);
+          HostStep step{.kind = HostStep::Kind::kLoop, .statement = statement};
+          Host(statement->body[0], &step.body);
+          host_names_ = before;
+          steps->push_back(std::move(step));
+          break;
+        }
+        const KernelLoops* loops = nullptr;
+        for (const KernelLoops& kernel : kernels_) {
+          const NestLoop& root = nest_->loops[kernel.root];
+          if (root.counter == statement->variable.name && root.position.line == statement->position.line &&
+              root.position.column == statement->position.column)
+            loops = &kernel;
+        }
+        KernelLowering lowering(mapped_.program, *region_, *nest_, options_, host_names_, errors_);
+        code_.kernels.push_back(lowering.Lower(*statement, loops, absl::StrCat(options_.prefix, code_.kernels.size())));
+        steps->push_back({.kind = HostStep::Kind::kLaunch, .statement = statement, .kernel = static_cast<int>(code_.kernels.size()) - 1});
+        break;
+      }
+    }
+  }
+
+  const MappedLoops& mapped_;
+  const LoopLoweringOptions& options_;
+  ErrorList* const errors_;
+  const CRegion* region_ = nullptr;
+  std::unique_ptr<Nest> nest_;
+  std::vector<KernelLoops> kernels_;
+  std::set<std::string> host_names_;
+  LoopCode code_;
+};
+
+}  // namespace
+
+LoopCode LowerLoops(const MappedLoops& mapped, const LoopLoweringOptions& options, ErrorList* errors) {
+  return LoopsLowering(mapped, options, errors).Lower();
+}
+
+}  // namespace fusion

@@ -1,0 +1,168 @@
+#include "server/loop_kernels/prediction.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "server/parse/error_list.h"
+
+namespace fusion {
+namespace {
+
+constexpr double kSectorBytes = 32, kWarp = 32;
+// Instructions of a statement beside its accesses: indices, the loop around it, arithmetic. Estimated.
+constexpr double kInstructionsOfAccess = 4;
+
+// Polynomials at known values; what is computed of parameters by division has a symbol of its own.
+class Values {
+ public:
+  Values(const Nest& nest, const IntegerValues& known) : nest_(nest), values_(known) {
+    for (const NestLoop& loop : nest.loops)
+      if (const auto counter = known.find(loop.counter); counter != known.end() && loop.value == Polynomial::Symbol(loop.symbol))
+        values_[loop.symbol] = counter->second;
+    for (const NestQuotient& quotient : nest.quotients) {
+      const auto numerator = Of(quotient.numerator), denominator = Of(quotient.denominator);
+      if (numerator && denominator && *denominator != 0) values_[quotient.symbol] = *numerator / *denominator;
+    }
+  }
+  void Set(const std::string& symbol, int64_t value) { values_[symbol] = value; }
+  std::optional<int64_t> Of(const Polynomial& polynomial) const { return polynomial.exact() ? polynomial.Evaluate(values_) : std::nullopt; }
+
+  // The first and last value of a loop's symbol; nothing where that is not known.
+  std::optional<std::pair<int64_t, int64_t>> RangeOf(const NestLoop& loop) const {
+    std::optional<int64_t> low, high;
+    for (const Polynomial& bound : loop.lows)
+      if (const auto value = Of(bound)) low = low ? std::max(*low, *value) : *value;
+    for (const Polynomial& bound : loop.highs)
+      if (const auto value = Of(bound)) high = high ? std::min(*high, *value) : *value;
+    if (low && !high)
+      for (const Polynomial& condition : loop.conditions) {  // of a loop with steps, that falls with its symbol
+        const auto first = Of(condition.Substitute(loop.symbol, Polynomial(*low)));
+        const auto second = Of(condition.Substitute(loop.symbol, Polynomial(*low + 1)));
+        if (first && second && *second < *first) high = *low + (*first >= 0 ? *first / (*first - *second) : -1);
+      }
+    if (!low || !high) return std::nullopt;
+    return std::pair(*low, *high);
+  }
+
+ private:
+  const Nest& nest_;
+  IntegerValues values_;
+};
+
+}  // namespace
+
+LoopPredictor::LoopPredictor(const MappedLoops& mapped) {
+  for (const CRegion& region : mapped.program.regions) {
+    ErrorList scratch("");
+    const std::shared_ptr<const Nest> nest = BuildNest(mapped.program, region, &scratch);
+    for (KernelLoops& loops : KernelsOf(*nest)) {
+      std::vector<TouchedBox> boxes = BoxesOf(*nest, loops);
+      kernels_.push_back({nest, std::move(loops), std::move(boxes)});
+    }
+  }
+}
+
+KernelTraits LoopPredictor::Traits(size_t kernel, const IntegerValues& known, bool cached, const DeviceDescription& device) const {
+  const auto& [nest_pointer, loops, boxes] = kernels_[kernel];
+  const Nest& nest = *nest_pointer;
+  Values values(nest, known);
+  std::map<int, double> trips;
+  const auto is_inside = [&](int loop) {
+    for (int at = loop; at >= 0; at = nest.loops[at].parent)
+      if (at == loops.root) return true;
+    return false;
+  };
+  double blocks = 1, threads = 1;
+  for (int loop = 0; loop < static_cast<int>(nest.loops.size()); ++loop) {
+    if (!is_inside(loop)) continue;
+    const auto range = values.RangeOf(nest.loops[loop]);
+    trips[loop] = range ? std::max<double>(0, static_cast<double>(range->second) - static_cast<double>(range->first) + 1) : 1;
+    // The middle stands for all iterations where the ranges of inner loops depend on it.
+    if (range) values.Set(nest.loops[loop].symbol, range->first + (range->second - range->first) / 2);
+    const auto meta = std::find(loops.metas.begin(), loops.metas.end(), loop);
+    if (meta != loops.metas.end()) (static_cast<size_t>(meta - loops.metas.begin()) < loops.metas.size() / 2 ? blocks : threads) *= trips[loop];
+  }
+  const NestLoop& lane = nest.loops[loops.metas.back()];
+  const double lane_trips = std::clamp<double>(trips[loops.metas.back()], 1, kWarp);
+  const bool simt = TargetOf(device.target()).simt();
+
+  KernelTraits traits;
+  traits.blocks = static_cast<int64_t>(std::clamp(blocks, 1.0, 2147483647.0));
+  traits.threads = static_cast<int>(std::clamp(threads, 1.0, 1024.0));
+  const auto executions = [&](const NestAccess& access) {
+    double count = 1;
+    for (int loop : access.loops)
+      if (is_inside(loop)) count *= trips[loop];
+    return count;
+  };
+  const auto entry_bytes = [&](const NestAccess& access) {
+    const CType type = nest.arrays[access.array].variable.type;
+    return type == CType::kDouble || type == CType::kLong ? 8.0 : 4.0;
+  };
+  std::map<int, double> largest_boxes;  // bytes of an array that all blocks touch, each for itself
+  std::map<int, bool> in_shared;
+  for (const TouchedBox& box : boxes) {
+    double entries = 1;
+    for (const Polynomial& extent : box.extents) entries *= static_cast<double>(std::max<int64_t>(values.Of(extent).value_or(1), 1));
+    const NestAccess& first = nest.accesses[box.uses[0].access];
+    // The box is touched once in each iteration of the loops around the threads.
+    double times = 1;
+    for (int loop : first.loops)
+      if (is_inside(loop) && std::find(loops.local.begin(), loops.local.end(), loop) == loops.local.end()) times *= trips[loop];
+    largest_boxes[box.array] += entries * times * entry_bytes(first);
+    if (!cached) continue;
+    if (entries * entry_bytes(first) > static_cast<double>(1 << 18)) continue;
+    for (const TouchedBox::Use& use : box.uses)
+      if (!nest.accesses[use.access].writes) in_shared[use.access] = true;
+    traits.shared_bytes += static_cast<int64_t>(entries * entry_bytes(first));
+    traits.instructions += entries * times * 6;
+  }
+  for (int number = 0; number < static_cast<int>(nest.accesses.size()); ++number) {
+    const NestAccess& access = nest.accesses[number];
+    if (access.loops.empty() || !is_inside(access.loops[0] == loops.root ? loops.root : access.loops.back()) || nest.arrays[access.array].local) continue;
+    const double count = executions(access);
+    traits.instructions += count * kInstructionsOfAccess;
+    if (in_shared.count(number) > 0) continue;
+    // How far apart the entries of neighbouring lanes lie.
+    double stride = kWarp;
+    Polynomial flat(0);
+    const NestArray& array = nest.arrays[access.array];
+    for (size_t i = 0; i < access.index.size(); ++i) flat = i == 0 ? access.index[i] : flat * array.extents[i] + access.index[i];
+    if (flat.exact()) {
+      const std::vector<Polynomial> coefficients = flat.CoefficientsOf(lane.symbol);
+      const auto step = coefficients.size() < 2 ? std::optional<int64_t>(0) : values.Of(coefficients[1]);
+      if (step) stride = std::abs(static_cast<double>(*step));
+    }
+    const double bytes = entry_bytes(access);
+    const double sectors_of_group = std::clamp(std::ceil(stride * bytes * lane_trips / kSectorBytes), 1.0, lane_trips);
+    const double sectors = sectors_of_group * (kWarp / lane_trips);
+    if (simt) {
+      // A request of a warp takes a turn of the first cache for each four sectors; as instructions of its lanes.
+      traits.instructions += count * std::max(sectors / 4, 1.0);
+      traits.cache_bytes += std::min(count / kWarp * sectors * kSectorBytes, largest_boxes.count(access.array) > 0 ? largest_boxes[access.array] * std::max(1.0, sectors * kSectorBytes / (kWarp * bytes)) : count / kWarp * sectors * kSectorBytes);
+    } else {
+      traits.instructions += stride > 1 ? count * 4 : 0;
+    }
+  }
+  for (const NestArray& array : nest.arrays) {
+    if (array.local) continue;
+    double entries = 1;
+    for (const Polynomial& extent : array.extents) entries *= static_cast<double>(values.Of(extent).value_or(1));
+    const int number = static_cast<int>(&array - nest.arrays.data());
+    bool reads = false, writes = false;
+    for (const NestAccess& access : nest.accesses)
+      if (access.array == number && !access.loops.empty() && is_inside(access.loops.back())) (access.writes ? writes : reads) = true;
+    const double touched = largest_boxes.count(number) > 0 ? std::min(entries * 4, largest_boxes[number]) : entries * 4;
+    if (reads) traits.bytes_read += touched;
+    if (writes) traits.bytes_written += touched;
+  }
+  traits.flops = traits.instructions / 2;
+  traits.registers = 40;
+  traits.bytes_in_flight_per_block = traits.threads * 16.0;
+  return traits;
+}
+
+}  // namespace fusion

@@ -1,0 +1,277 @@
+#include "server/optimize/loop_submission.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "base/rpc/status_details.h"
+#include "base/sha256.h"
+#include "base/similar_name.h"
+#include "base/status_macros.h"
+#include "server/loops/check.h"
+#include "server/optimize/submission.h"
+
+namespace fusion {
+namespace {
+
+// Kernels count entries with 32 bits.
+constexpr int64_t kMostEntries = std::numeric_limits<int32_t>::max();
+constexpr double kReservedOfDevice = 512 << 20;  // that the driver, the code and the runner take
+
+int64_t EntryBytesOf(const CVariable& array) { return array.type == CType::kDouble ? 8 : 4; }
+
+// What is computed by division of parameters alone bounds meta_for loops: names that stand there alone.
+void AddBoundNames(const CStatement& statement, std::set<std::string>* names) {
+  if (statement.kind == CStatement::Kind::kFor && statement.meta && statement.bound->kind == CExpression::Kind::kName)
+    names->insert(statement.bound->text);
+  for (const CStatementPtr& inner : statement.body) AddBoundNames(*inner, names);
+}
+
+// Parameters that the text gives a range, and names that bound loops over threads alone: of neither a size was given.
+std::vector<CParameter> ParametersOf(const MappedLoops& mapped, const LoopInterface& interface, const IntegerValues& given) {
+  std::vector<CParameter> parameters;
+  std::set<std::string> known;
+  for (const CParameter& parameter : mapped.program.parameters)
+    if (given.count(parameter.name) == 0 && known.insert(parameter.name).second) parameters.push_back(parameter);
+  std::set<std::string> bounds, extents;
+  for (const CRegion& region : mapped.program.regions) AddBoundNames(*region.statement, &bounds);
+  for (const LoopArray& array : interface.arrays)
+    for (const CExpressionPtr& extent : array.variable.extents)
+      if (extent != nullptr) AddNames(*extent, &extents);
+  for (const std::string& name : interface.integers)
+    if (bounds.count(name) > 0 && extents.count(name) == 0 && given.count(name) == 0 && known.insert(name).second)
+      parameters.push_back({.name = name, .position = {}, .low = 1, .high = 1024});
+  return parameters;
+}
+
+absl::Status CheckSizes(const LoopInterface& interface, const std::vector<CParameter>& parameters, const std::string& file, const std::vector<CVariable>& constants, IntegerValues* sizes) {
+  std::set<std::string> needed(interface.integers.begin(), interface.integers.end());
+  for (const CParameter& parameter : parameters) needed.erase(parameter.name);
+  std::vector<std::string> errors;
+  std::vector<absl::string_view> names(interface.integers.begin(), interface.integers.end());
+  for (const CVariable& constant : constants) names.push_back(constant.name);
+  for (const auto& [name, value] : *sizes)
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      errors.push_back(absl::StrCat(file, ": the loops have no size or parameter ", name, DidYouMean(SimilarName(name, names))));
+  for (const std::string& name : needed)
+    if (sizes->count(name) == 0) errors.push_back(absl::StrCat(file, ": ", name, " has no value; give one: --size ", name, "=1024"));
+  for (const auto& [name, value] : *sizes)
+    if (value < std::numeric_limits<int32_t>::min() || value > kMostEntries) errors.push_back(absl::StrCat(file, ": ", name, " = ", value, " needs more than 32 bits"));
+  if (errors.empty()) {
+    const IntegerValues values = ScopeValues(constants, *sizes);
+    for (const LoopArray& array : interface.arrays) {
+      const std::optional<int64_t> entries = EntriesOf(array.variable, values);
+      if (!entries)
+        errors.push_back(absl::StrCat(file, ":", array.variable.position.line, ":", array.variable.position.column, ": error: at these sizes ", array.variable.name, " has no entries, or their number is not known"));
+      else if (*entries > kMostEntries)
+        errors.push_back(absl::StrCat(file, ":", array.variable.position.line, ":", array.variable.position.column, ": error: ", array.variable.name, " would have ", *entries, " entries; kernels of loops count ", kMostEntries));
+    }
+  }
+  if (errors.empty()) return absl::OkStatus();
+  return InvalidField("source", absl::StrJoin(errors, "\n"));
+}
+
+// Operations that may round, one behind the other: what an error grows with.
+struct Depth {
+  double longest = 1;   // sum in a thread
+  bool divides = false;
+};
+void AddDepth(const CStatement& statement, const IntegerValues& values, double trips, Depth* depth) {
+  if (statement.kind == CStatement::Kind::kFor && !statement.meta) {
+    const auto count = EvaluateC(*statement.bound, values);
+    trips *= count && *count > 1 ? static_cast<double>(*count) : 1;
+  }
+  if (statement.kind == CStatement::Kind::kAssignment) depth->longest = std::max(depth->longest, trips);
+  for (const CStatementPtr& inner : statement.body) AddDepth(*inner, values, trips, depth);
+}
+
+// Arrays whose entries divide, or of which a root or logarithm is taken.
+void AddDivisors(const CExpression& expression, std::set<std::string>* arrays) {
+  using Kind = CExpression::Kind;
+  const auto add = [&](const CExpression& of) {
+    std::set<std::string> names;
+    const auto subscripts = [&](auto&& self, const CExpression& one) -> void {
+      if (one.kind == Kind::kSubscript) names.insert(one.text);
+      for (const CExpressionPtr& operand : one.operands) self(self, *operand);
+    };
+    subscripts(subscripts, of);
+    arrays->insert(names.begin(), names.end());
+  };
+  if (expression.kind == Kind::kBinary && (expression.text == "/" || expression.text == "%")) add(*expression.operands[1]);
+  if (expression.kind == Kind::kCall && (expression.text == "sqrt" || expression.text == "sqrtf" || expression.text == "log" || expression.text == "logf" || expression.text == "pow" || expression.text == "powf"))
+    add(*expression.operands[0]);
+  for (const CExpressionPtr& operand : expression.operands) AddDivisors(*operand, arrays);
+}
+void AddDivisors(const CStatement& statement, std::set<std::string>* arrays) {
+  if (statement.value != nullptr) AddDivisors(*statement.value, arrays);
+  if (statement.kind == CStatement::Kind::kAssignment && statement.operation == "/=") {
+    CExpression quotient;
+    quotient.kind = CExpression::Kind::kBinary;
+    quotient.text = "/";
+    quotient.operands = {statement.target, statement.value};
+    AddDivisors(quotient, arrays);
+  }
+  for (const CStatementPtr& inner : statement.body) AddDivisors(*inner, arrays);
+}
+
+v1::Buffer BufferOf(const CVariable& array, const IntegerValues& values, int id) {
+  v1::Buffer buffer;
+  buffer.set_id(id);
+  buffer.set_name(array.name);
+  buffer.set_count(EntriesOf(array, values).value_or(0));
+  buffer.set_data_type(array.type == CType::kDouble ? v1::F64 : array.type == CType::kFloat ? v1::F32 : v1::I32);
+  const int64_t rows = array.extents.size() > 1 ? EvaluateC(*array.extents[0], values).value_or(1) : 1;
+  buffer.set_columns(buffer.count() / rows);
+  if (array.extents.size() < 2) return buffer;
+  buffer.set_rows(rows);
+  buffer.set_row_stride(buffer.columns());
+  return buffer;
+}
+
+absl::Status CheckUnused(const v1::SubmitRequest& request) {
+  const v1::FusionHints& hints = request.hints();
+  if (hints.together_size() + hints.apart_size() + hints.implementations_size() > 0) return InvalidField("hints", "speak of results of functions, which loops in C do not have");
+  if (request.has_benchmark()) return InvalidField("benchmark", "measures functions of elements, which loops in C do not have");
+  if (request.no_measure()) return InvalidField("no_measure", "loops in C are measured; `fusion-client cases` tells their cases without that");
+  if (!request.source().input_values().empty()) return InvalidField("source.input_values", "arrays of loops in C have random values");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const LoopSubmission>> CheckLoopSubmission(const v1::SubmitRequest& request) {
+  FUSION_RETURN_IF_ERROR(CheckUnused(request));
+  auto submission = std::make_shared<LoopSubmission>();
+  submission->text = request.source().loops();
+  submission->file_name = request.source().file_name().empty() ? "<submission>" : request.source().file_name();
+  submission->code_name = request.code_name();
+  const std::string& file = submission->file_name;
+  std::set<std::string> given;
+  for (const auto& [name, value] : request.source().size_values()) {
+    submission->sizes[name] = value;
+    given.insert(name);
+  }
+  FUSION_ASSIGN_OR_RETURN(CheckedProgram checked, CheckLoops(submission->text, file, given));
+  ErrorList errors(file);
+  submission->mapped = MapLoops(checked, {}, &errors);
+  submission->reference = MapLoops(checked, {.proved_only = true}, &errors);
+  submission->interface = InterfaceOf(submission->mapped.program, &errors);
+  if (!errors.empty()) return errors.ToStatus();
+  submission->program = std::move(checked.program);
+  submission->parameters = ParametersOf(submission->mapped, submission->interface, submission->sizes);
+  submission->reference_parameters = ParametersOf(submission->reference, submission->interface, submission->sizes);
+  LoopInterface& interface = submission->interface;
+  const std::vector<CVariable> constants = interface.constants;
+  if (std::none_of(interface.arrays.begin(), interface.arrays.end(), [](const LoopArray& array) { return array.writes; }))
+    return InvalidField("source", absl::StrCat(file, ": the loops write no array"));
+  FUSION_RETURN_IF_ERROR(CheckSizes(interface, submission->parameters, file, constants, &submission->sizes));
+  std::erase_if(interface.integers, [&](const std::string& name) {
+    return std::any_of(submission->parameters.begin(), submission->parameters.end(), [&](const CParameter& parameter) { return parameter.name == name; });
+  });
+
+  const IntegerValues values = ScopeValues(constants, submission->sizes);
+  Depth depth;
+  std::set<std::string> divisors;
+  for (const CRegion& region : submission->program.regions) {
+    AddDepth(*region.statement, values, 1, &depth);
+    AddDivisors(*region.statement, &divisors);
+  }
+  std::vector<std::string> written;
+  for (const LoopArray& array : interface.arrays) {
+    if (!array.writes) continue;
+    written.push_back(array.variable.name);
+    const double units = (4 + 2 * std::sqrt(depth.longest)) * (divisors.empty() ? 1 : 4);
+    const bool f64 = array.variable.type == CType::kDouble;
+    double tolerance = array.variable.type == CType::kInt ? 0 : (f64 ? 0x1p-53 : 0x1p-24) * 8 * units;
+    if (const auto asked = request.tolerances().find(array.variable.name); asked != request.tolerances().end()) tolerance = asked->second;
+    submission->tolerances.push_back(tolerance);
+  }
+  for (const auto& [name, tolerance] : request.tolerances())
+    if (std::find(written.begin(), written.end(), name) == written.end() || !(tolerance > 0) || !std::isfinite(tolerance))
+      return InvalidField("tolerances", absl::StrCat(name, ": is no array that the loops write, or no number above 0"));
+  v1::GraphSummary& summary = submission->summary;
+  summary.set_name(file);
+  summary.set_nodes(static_cast<int>(submission->program.regions.size()));
+  summary.set_hash("sha256:" + Sha256Hex(submission->text));
+  for (const auto& [name, value] : submission->sizes) (*summary.mutable_size_values())[name] = value;
+  return submission;
+}
+
+int InputId(const LoopSubmission& submission, const std::string& name) {
+  const LoopInterface& interface = submission.interface;
+  for (size_t i = 0; i < interface.arrays.size(); ++i)
+    if (interface.arrays[i].variable.name == name) return static_cast<int>(i);
+  for (size_t i = 0; i < interface.scalars.size(); ++i)
+    if (interface.scalars[i].name == name) return static_cast<int>(interface.arrays.size() + i);
+  return -1;
+}
+
+int OutputId(const LoopSubmission& submission, const std::string& array) {
+  return static_cast<int>(submission.interface.arrays.size() + submission.interface.scalars.size()) + InputId(submission, array);
+}
+
+v1::Session LoopSession(const LoopSubmission& submission) {
+  v1::Session session;
+  const LoopInterface& interface = submission.interface;
+  const IntegerValues values = ScopeValues(interface.constants, submission.sizes);
+  std::set<std::string> divisors;
+  for (const CRegion& region : submission.program.regions) AddDivisors(*region.statement, &divisors);
+  for (const LoopArray& array : interface.arrays) {
+    const std::string& name = array.variable.name;
+    v1::Buffer buffer = BufferOf(array.variable, values, InputId(submission, name));
+    const bool divides = divisors.count(name) > 0;
+    buffer.set_domain(divides ? v1::POSITIVE : v1::REAL);
+    if (buffer.data_type() == v1::I32) {
+      buffer.mutable_values()->set_kind(v1::InputValues::INTEGERS);
+      buffer.mutable_values()->set_lower(divides ? 1 : -1000);
+      buffer.mutable_values()->set_upper(1000);
+    } else if (divides && array.writes) {
+      // What is divided by what is computed of it is a factorisation, or wants to be kept from 0 all the same.
+      const auto side = static_cast<int64_t>(std::llround(std::sqrt(static_cast<double>(buffer.count()))));
+      if (side > 1 && side * side == buffer.count()) {
+        buffer.set_rows(side);
+        buffer.set_columns(side);
+        buffer.set_row_stride(side);
+        buffer.mutable_values()->set_kind(v1::InputValues::POSITIVE_DEFINITE);
+      }
+    }
+    *session.add_inputs() = buffer;
+    if (!array.writes) continue;
+    v1::Buffer output = BufferOf(array.variable, values, OutputId(submission, name));
+    output.set_memory_of(buffer.id());
+    *session.add_outputs() = std::move(output);
+    session.add_whole_outputs(false);
+  }
+  for (const CVariable& scalar : interface.scalars) {
+    v1::Buffer buffer;
+    buffer.set_id(InputId(submission, scalar.name));
+    buffer.set_name(scalar.name);
+    buffer.set_count(1);
+    buffer.set_data_type(scalar.type == CType::kDouble ? v1::F64 : v1::F32);
+    buffer.set_by_value(true);
+    *session.add_inputs() = std::move(buffer);
+  }
+  session.mutable_tolerances()->Add(submission.tolerances.begin(), submission.tolerances.end());
+  return session;
+}
+
+absl::Status CheckDeviceMemory(const LoopSubmission& submission, const DeviceDescription& device) {
+  const IntegerValues values = ScopeValues(submission.interface.constants, submission.sizes);
+  double needed = kReservedOfDevice;
+  for (const LoopArray& array : submission.interface.arrays) {
+    const auto entries = static_cast<double>(EntriesOf(array.variable, values).value_or(0));
+    // What is written has its input beside it, and both have their f64.
+    needed += entries * (static_cast<double>(EntryBytesOf(array.variable)) + 8) * (array.writes ? 2 : 1);
+  }
+  if (device.memory_bytes() <= 0 || needed <= static_cast<double>(device.memory_bytes())) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrFormat("the arrays do not fit the device %s: with their f64 reference they need %.1f GB, and it has %.1f GB; submit smaller sizes", device.name(), needed / 1e9,
+                                                    static_cast<double>(device.memory_bytes()) / 1e9));
+}
+
+}  // namespace fusion

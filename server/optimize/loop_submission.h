@@ -1,0 +1,44 @@
+// Loops in C that were submitted, checked, with everything that a job needs to know of them.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "fusion/v1/optimizer.pb.h"
+#include "server/loop_kernels/interface.h"
+#include "server/loops/mapping.h"
+#include "server/target/device_description.h"
+
+namespace fusion {
+
+struct LoopSubmission {
+  std::string file_name, text;
+  CProgram program;         // as it was written
+  MappedLoops mapped;       // its kernels
+  MappedLoops reference;    // the same with what is proved to be parallel alone
+  LoopInterface interface;  // of `mapped`, without parameters
+  IntegerValues sizes;      // all that the interface needs
+  // What a job chooses: parameters of the text that were not given, and shapes of blocks.
+  std::vector<CParameter> parameters, reference_parameters;
+  std::vector<double> tolerances;  // by array that is written
+  v1::GraphSummary summary;
+  std::string code_name;
+};
+
+// Checks a request whose source is loops. InvalidArgument has all errors of the text, or else all of the sizes, or names the
+// field that loops have no use for.
+absl::StatusOr<std::shared_ptr<const LoopSubmission>> CheckLoopSubmission(const v1::SubmitRequest& request);
+
+// Returns the data of the loops: arrays are inputs, those that are written outputs in the same memory.
+v1::Session LoopSession(const LoopSubmission& submission);
+
+// Ids of buffers.
+int InputId(const LoopSubmission& submission, const std::string& name);
+int OutputId(const LoopSubmission& submission, const std::string& array);
+
+// As that of graphs.
+absl::Status CheckDeviceMemory(const LoopSubmission& submission, const DeviceDescription& device);
+
+}  // namespace fusion

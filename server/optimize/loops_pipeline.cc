@@ -1,0 +1,141 @@
+#include "server/optimize/loops_pipeline.h"
+
+#include <chrono>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "server/loop_kernels/exported_loops.h"
+#include "server/optimize/artifact_stage.h"
+#include "server/optimize/build_stage.h"
+#include "server/optimize/contest.h"
+#include "server/optimize/device_choice.h"
+#include "server/optimize/device_figures.h"
+#include "server/optimize/loop_candidates.h"
+#include "server/optimize/loop_submission.h"
+#include "server/optimize/measure_stage.h"
+#include "server/optimize/measurement_remarks.h"
+#include "server/optimize/stage_log.h"
+#include "server/rank/rank.h"
+#include "server/target/target.h"
+
+namespace fusion {
+namespace {
+
+constexpr int kUsualCases = 30, kQuickCases = 3;
+// Cases wait to be timed for each candidate of the job: predictions of loops err more than those of graphs.
+constexpr int kWaitingOfCandidate = 3;
+// Programs of more launches are long messages.
+constexpr int kManyLaunches = 64;
+// Standard deviation of log(measured / predicted) of cases of one program, as far as it is known before anything is measured.
+constexpr double kDeviationOfCases = 0.7;
+
+absl::StatusOr<DeviceDescription> DeviceOfLoops(const v1::SubmitRequest& request, const LoopSubmission& submission, const PipelineContext& context) {
+  std::string warning;
+  FUSION_ASSIGN_OR_RETURN(DeviceDescription device, RequestedDevice(request.target(), request.arch(), request.device(), kDevicePatience, context, &warning));
+  FUSION_ASSIGN_OR_RETURN(device, WithSteadyBandwidth(std::move(device), context.store));
+  if (!warning.empty()) {
+    v1::JobEvent note;
+    note.set_note("warning: " + warning);
+    Emit(context, note);
+  }
+  FUSION_RETURN_IF_ERROR(CheckDeviceMemory(submission, device));
+  return device;
+}
+
+// Workers build, then measure and verify, round by round until no case that is left can win.
+absl::Status CompeteCases(const v1::SubmitRequest& request, const CostModel& model, const PipelineContext& context, StageLog* stages, LoopCandidates* candidates, v1::BuiltCode* built,
+                     v1::JobResult* result) {
+  const int most = request.quick() ? kQuickCases : request.candidates() == 0 ? kUsualCases : request.candidates();
+  std::vector<WaitingCandidate> waiting = AllCandidates(*candidates);
+  for (WaitingCandidate& one : waiting) one.deviation = kDeviationOfCases;
+  Contest contest({.most = most, .all = request.measure_all()}, std::move(waiting), std::numeric_limits<double>::infinity(), model);
+  v1::CandidateSet& set = candidates->set;
+  const auto timer = MakeCandidateTimer(model.device(), request.quick(), *built, context, &set, result);
+  int rounds = 0;
+  for (std::vector<int> round = contest.NextRound(); !round.empty(); round = contest.NextRound()) {
+    stages->Begin("build", ++rounds);
+    FUSION_RETURN_IF_ERROR(BuildCandidates(round, &set, context, built));
+    stages->Begin("measure", rounds);
+    FUSION_RETURN_IF_ERROR(timer->TimeRound(round));
+    contest.EndRound(set);
+  }
+  if (!request.quick()) stages->Begin("measure the finalists");
+  FUSION_RETURN_IF_ERROR(timer->Finish());
+  v1::SearchSummary* summary = result->mutable_search();
+  summary->set_covers(set.candidates_size());
+  summary->set_timed(contest.timed());
+  summary->set_possible_gain(contest.PossibleGain());
+  summary->mutable_prediction()->set_deviation(contest.Deviation());
+  if (const std::string note = contest.NotTimed(set.candidates_size()); !note.empty()) summary->add_notes(note);
+  return absl::OkStatus();
+}
+
+absl::Status RankAndExportCases(const LoopSubmission& submission, const DeviceDescription& device, const LoopCandidates& candidates, const v1::BuiltCode& built, const PipelineContext& context, v1::JobResult* result) {
+  std::vector<v1::Candidate> ranked;
+  for (const v1::PlannedCandidate& planned : candidates.set.candidates())
+    if (planned.description().outcome() != v1::OUTCOME_UNSPECIFIED) ranked.push_back(planned.description());
+  RankCandidates(&ranked);
+  const auto export_case = [&](int position, const std::string& description, const std::string& verified) -> absl::StatusOr<v1::Artifact> {
+    return ExportLoops({.target = TargetOf(device.target()),
+                        .arch = device.arch(),
+                        .program = submission.program,
+                        .mapped = submission.mapped,
+                        .interface = submission.interface,
+                        .parameters = candidates.cases[position].parameters,
+                        .cached = candidates.cases[position].cached,
+                        .sizes = submission.sizes,
+                        .session = candidates.set.session(),
+                        .file_name = submission.file_name,
+                        .text = submission.text,
+                        .description = description,
+                        .verified = verified,
+                        .names = ExportedNames(submission.code_name)});
+  };
+  FUSION_RETURN_IF_ERROR(StoreArtifacts(candidates.set, built, false, ranked, device, export_case, context));
+  result->mutable_candidates()->Assign(ranked.begin(), ranked.end());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<v1::JobResult> LoopsPipeline(const v1::SubmitRequest& request, const PipelineContext& context) {
+  const auto start = std::chrono::steady_clock::now();
+  StageLog stages(context);
+  stages.Begin("parse");
+  FUSION_ASSIGN_OR_RETURN(const std::shared_ptr<const LoopSubmission> submission, CheckLoopSubmission(request));
+  stages.Begin("choose a device");
+  FUSION_ASSIGN_OR_RETURN(const DeviceDescription device, DeviceOfLoops(request, *submission, context));
+
+  stages.Begin("cases");
+  const CostModel model(device);
+  const int wanted = kWaitingOfCandidate * (request.candidates() == 0 ? kUsualCases : request.candidates());
+  FUSION_ASSIGN_OR_RETURN(std::vector<LoopCase> cases, FindLoopCases(*submission, model, wanted));
+  stages.Begin("codegen");
+  FUSION_ASSIGN_OR_RETURN(LoopCandidates candidates, GenerateLoopCode(*submission, std::move(cases), device));
+  Dump(context, "candidates.textproto", candidates.set.DebugString());
+
+  v1::JobResult result;
+  v1::BuiltCode built;
+  result.set_cache(request.cache() == v1::WARM ? v1::WARM : v1::COLD);
+  FUSION_RETURN_IF_ERROR(CompeteCases(request, model, context, &stages, &candidates, &built, &result));
+  stages.Begin("rank and export");
+  FUSION_RETURN_IF_ERROR(RankAndExportCases(*submission, device, candidates, built, context, &result));
+  *result.mutable_device() = device;
+  *result.mutable_graph() = submission->summary;
+  if (request.quick())
+    result.add_remarks("a first answer: few cases, of which a few runs were timed and verified");
+  else
+    DescribeReliability(&result);
+  result.add_remarks("speed-ups are over the same loops with one iteration a thread and nothing in shared memory");
+  for (const std::string& loop : submission->mapped.asserted)
+    result.add_remarks(absl::StrCat("that iterations of ", loop, " are independent is not proved: nothing but the pragma says so"));
+  result.set_builds(built.builds());
+  result.set_builds_reused(built.reused());
+  result.set_seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  Dump(context, "result.txt", result.DebugString());
+  return result;
+}
+
+}  // namespace fusion

@@ -1,0 +1,149 @@
+// Kernels of the listings, at sizes that tiles fit and at others, beside the C that they were made from.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "absl/strings/str_cat.h"
+#include "tests/folders.h"
+#include "tests/property/loop_kernels/host_run.h"
+
+namespace fusion {
+namespace {
+
+using testing::ArrayBytes;
+using testing::SharedObject;
+
+struct Shape {
+  IntegerValues sizes, parameters;
+};
+
+// Runs `text` at these shapes, with and without shared memory.
+void Compare(const std::string& text, const std::string& file, const std::vector<Shape>& shapes) {
+  std::set<std::string> sizes;
+  for (const auto& [name, value] : shapes[0].sizes) sizes.insert(name);
+  const auto checked = CheckLoops(text, file, sizes);
+  ASSERT_TRUE(checked.ok()) << checked.status();
+  ErrorList errors(file);
+  const MappedLoops mapped = MapLoops(*checked, {}, &errors);
+  const LoopInterface interface = InterfaceOf(checked->program, &errors);
+  ASSERT_TRUE(errors.empty()) << errors.ToStatus();
+  const auto serial = SharedObject::Compile(testing::SerialSource(checked->program, interface, "serial"), true);
+  ASSERT_NE(serial, nullptr);
+  std::vector<LoopCode> codes;
+  std::string source = testing::HostRuntime();
+  for (const Shape& shape : shapes)
+    for (const bool cached : {false, true}) {
+      codes.push_back(LowerLoops(mapped, {.constants = shape.parameters, .cached = cached, .prefix = absl::StrCat("k", codes.size(), "_")}, &errors));
+      ASSERT_TRUE(errors.empty()) << errors.ToStatus();
+      source += testing::KernelSource(codes.back());
+    }
+  const auto kernels = SharedObject::Compile(source, false);
+  ASSERT_NE(kernels, nullptr);
+  for (size_t i = 0; i < codes.size(); ++i) {
+    IntegerValues values = shapes[i / 2].sizes;
+    values.insert(shapes[i / 2].parameters.begin(), shapes[i / 2].parameters.end());
+    for (const CRegion& region : checked->program.regions) values = ScopeValues(region.scope, values);
+    ArrayBytes expected = testing::RandomArrays(interface, values, 7), got = expected;
+    testing::RunSerial(*serial, "serial", interface, values, &expected);
+    testing::RunKernels(*kernels, codes[i], interface, values, &got);
+    for (size_t array = 0; array < interface.arrays.size(); ++array)
+      EXPECT_EQ(expected[array], got[array]) << file << ": " << interface.arrays[array].variable.name << ", shape " << i / 2 << (i % 2 ? ", cached" : "");
+  }
+}
+
+std::string Listing(const std::string& name) {
+  std::ifstream file(testing::SourceFolder() + "/examples/loops/" + name);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(ListingsTest, Reversal) {
+  Compare(Listing("reversal.c"), "reversal.c",
+          {{{{"N", 1024}}, {{"s", 4}, {"B", 32}}}, {{{"N", 1000}}, {{"s", 1}, {"B", 50}}}, {{{"N", 31}}, {{"s", 2}, {"B", 8}}}});
+}
+TEST(ListingsTest, SerialReversal) {
+  for (const int64_t n : {1, 31, 33, 1000})
+    Compare(Listing("reversal_serial.c"), "reversal_serial.c", {{{{"N", n}}, {{"s0", 1}, {"B0", 32}}}, {{{"N", n}}, {{"s0", 4}, {"B0", 64}}}});
+}
+TEST(ListingsTest, Jacobi) {
+  Compare(Listing("jacobi.c"), "jacobi.c", {{{{"N", 258}, {"T", 5}}, {{"s", 4}, {"B", 32}}}, {{{"N", 100}, {"T", 4}}, {{"s", 2}, {"B", 16}}}});
+}
+TEST(ListingsTest, Smoothing) {
+  Compare(Listing("smoothing.c"), "smoothing.c", {{{{"N", 258}, {"T", 3}}, {{"B", 32}}}, {{{"N", 101}, {"T", 3}}, {{"B", 64}}}});
+}
+TEST(ListingsTest, Multiplication) {
+  Compare(Listing("matmul.c"), "matmul.c",
+          {{{{"N", 64}}, {{"s", 2}, {"B0", 8}, {"B1", 16}, {"B", 16}}}, {{{"N", 50}}, {{"s", 1}, {"B0", 5}, {"B1", 10}, {"B", 8}}}});
+}
+TEST(ListingsTest, MultiplicationInOpenMp) {
+  Compare(Listing("matmul_openmp.c"), "matmul_openmp.c",
+          {{{{"N", 70}, {"G", 1}}, {{"s0", 2}, {"B0", 16}, {"s1", 1}, {"B1_", 4}, {"B1", 1}}}, {{{"N", 33}, {"G", 1}}, {{"s0", 1}, {"B0", 8}, {"s1", 2}, {"B1_", 8}, {"B1", 1}}}});
+}
+TEST(ListingsTest, Addition) {
+  Compare(Listing("addition.c"), "addition.c", {{{{"N", 64}}, {{"B0", 8}, {"B1", 16}}}, {{{"N", 33}}, {{"B0", 4}, {"B1", 4}}}});
+}
+TEST(ListingsTest, Decomposition) {
+  Compare(Listing("lu.c"), "lu.c", {{{{"N", 40}, {"G", 1}, {"B", 1}}, {{"s0", 1}, {"B0", 16}}}});
+}
+
+constexpr char kGemm[] = R"(
+int ni, nj, nk;
+double alpha, beta;
+double C[ni][nj], A[ni][nk], B[nk][nj];
+#pragma scop
+for (int i = 0; i < ni; i++) {
+  for (int j = 0; j < nj; j++)
+    C[i][j] *= beta;
+  for (int k = 0; k < nk; k++)
+    for (int j = 0; j < nj; j++)
+      C[i][j] += alpha * A[i][k] * B[k][j];
+}
+#pragma endscop
+)";
+constexpr char kTriangle[] = R"(
+int n;
+double L[n][n], x[n], b[n];
+#pragma fusion parametric
+for (int i = 0; i < n; i++)
+  for (int j = 0; j <= i; j++)
+    L[i][j] = x[j] * b[i] - L[i][j];
+)";
+constexpr char kOddSteps[] = R"(
+int n;
+float a[n], b[n];
+int i, t;
+for (t = 0; t < 3; t++) {
+#pragma omp parallel for
+  for (i = n - 1; i > 1; i -= 3)
+    a[i] = b[i] + 1;
+#pragma omp parallel for
+  for (i = 2; i <= n - 1; i += 4)
+    b[i] = a[i] * 2;
+  b[0] = a[0] + b[1];
+}
+)";
+constexpr char kOneByOne[] = R"(
+int n;
+double A[n][n], s[n], q[n], r[n], p[n];
+#pragma scop
+for (int i = 0; i < n; i++)
+  s[i] = 0;
+for (int i = 0; i < n; i++) {
+  q[i] = 0.0;
+  for (int j = 0; j < n; j++) {
+    s[j] = s[j] + r[i] * A[i][j];
+    q[i] = q[i] + A[i][j] * p[j];
+  }
+}
+#pragma endscop
+)";
+
+TEST(ListingsTest, LoopsOfPolyBench) {
+  Compare(kGemm, "gemm.c", {{{{"ni", 33}, {"nj", 21}, {"nk", 17}}, {{"s0", 2}, {"B0", 8}, {"s1", 2}, {"B1", 4}}}});
+  Compare(kTriangle, "triangle.c", {{{{"n", 37}}, {{"s0", 2}, {"B0", 8}, {"s1", 1}, {"B1", 4}}}});
+  Compare(kOddSteps, "steps.c", {{{{"n", 53}}, {{"s0", 2}, {"B0", 4}}}, {{{"n", 2}}, {{"s0", 1}, {"B0", 4}}}});
+  Compare(kOneByOne, "bicg.c", {{{{"n", 29}}, {{"s0", 2}, {"B0", 4}}}});
+}
+
+}  // namespace
+}  // namespace fusion
