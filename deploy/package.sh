@@ -14,7 +14,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 readonly build=build/release
-readonly programs=(fusion-client fusion-server fusion-worker fusion-runner)
+# Called as fusion-server, fusion-client is that.
+readonly programs=(fusion-client fusion-worker fusion-runner)
 readonly tuning_library=$build/lib/libfusion_tuner.so
 readonly size_limit_bytes=60000000
 readonly oldest_glibc=2.36
@@ -125,6 +126,8 @@ Comparison with cuBLAS, torch and JAX: python3 tests/bench/peers/peers_bench.py 
 Tests of what needs a GPU: ctest --test-dir tests --label-regex gpu --output-on-failure
 Throughput of a farm of this machine: python3 tests/bench/farm_bench.py --target cuda --output farm.json
 TEXT
+
+ln -s fusion-client "$work/bin/fusion-server"
 
 # Which glibc is asked for, and by which file.
 newest=0

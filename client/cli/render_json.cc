@@ -104,6 +104,7 @@ Json MeasuredCandidateJson(const v1::Candidate& candidate) {
       {"description", candidate.description()},
       {"steady", ok ? Json(candidate.steady()) : Json()}};
   if (!candidate.message().empty()) json["message"] = candidate.message();
+  if (!candidate.asserted().empty()) json["asserted"] = candidate.asserted();
   return json;
 }
 

@@ -19,6 +19,8 @@
 namespace fusion {
 namespace {
 
+// KernelSummary.skeleton of kernels of loops in C.
+constexpr char kLoopsSkeleton[] = "loops";
 constexpr int kRowsUnlessAll = 10;
 constexpr char kBold[] = "\033[1m";
 constexpr char kDim[] = "\033[2m";
@@ -43,9 +45,10 @@ std::string SearchText(const v1::SearchSummary& search) {
     absl::StrAppend(&proof, ", ", search.listed_gap() > 0 ? within(search.listed_gap()) : "the best",
                     " of the fusions looked at");
   std::string more;
+  const char* const candidates = search.fusions() > 0 ? "candidate" : "case";  // of loops nothing is fused
   if (search.timed() > 0)
     more = absl::StrCat(
-        Counted(search.timed(), "candidate"), " timed; ",
+        Counted(search.timed(), candidates), " timed; ",
         search.possible_gain() > 0
             ? absl::StrCat("others are at most ", FormatShare(search.possible_gain()), " faster")
             : "no other is faster",
@@ -54,6 +57,7 @@ std::string SearchText(const v1::SearchSummary& search) {
             ? "assumed"
             : absl::StrCat("learned from ", Counted(search.prediction().jobs(), "job")),
         ")\n");
+  if (search.fusions() == 0) return absl::StrCat(Counted(search.covers(), candidates), "; ", more);
   return absl::StrCat("searched ", Counted(search.fusions(), "fusion"), ", ",
                       Counted(search.fusion_implementations(), "implementation"), ", ",
                       Counted(search.covers(), "cover"), " in ", FormatSeconds(search.seconds()), "; ", proof,
@@ -96,6 +100,12 @@ std::string FailuresText(const v1::JobResult& result) {
   return text;
 }
 
+// A result of loops in C has cases where others have covers of a graph.
+bool IsOfLoops(const v1::JobResult& result) {
+  return result.candidates_size() > 0 && result.candidates(0).kernels_size() > 0 &&
+         result.candidates(0).kernels(0).skeleton() == kLoopsSkeleton;
+}
+
 // Not cut to the width: what tells two implementations apart may be at the end.
 std::string ImplementationsText(const std::vector<const v1::Candidate*>& ranked, size_t shown) {
   std::string text;
@@ -112,26 +122,31 @@ std::string RankedTable(const std::vector<const v1::Candidate*>& ranked, const v
   table.AddColumn("rank", Table::Align::kRight);
   table.AddColumn(absl::StrCat("time (", unit.name, ")"), Table::Align::kRight);
   table.AddColumn("speed-up", Table::Align::kRight);
-  table.AddColumn("of floor", Table::Align::kRight);
+  const bool loops = IsOfLoops(result);
+  if (!loops) table.AddColumn("of floor", Table::Align::kRight);
   table.AddColumn("predicted", Table::Align::kRight);
   table.AddColumn("kernels", Table::Align::kRight);
-  table.AddColumn("fusions", Table::Align::kLeft);
+  table.AddColumn(loops ? "case" : "fusions", Table::Align::kLeft);
   size_t shown = style.all ? ranked.size() : std::min<size_t>(ranked.size(), kRowsUnlessAll);
   for (size_t i = 0; i < shown; ++i) {
     const v1::Candidate& candidate = *ranked[i];
     const double median = candidate.measured().median();
-    table.AddRow({absl::StrCat(candidate.rank(), candidate.tie() && candidate.rank() > 1 ? "=" : " "),
-                  absl::StrCat(IntervalText(candidate.measured(), unit), IsUnsteady(candidate) ? "~" : "",
-                               candidate.below_floor() ? "!"
-                               : IsUnsteady(candidate) ? ""
-                                                       : " "),
-                  FormatSpeedup(candidate.speedup()),
-                  FormatShare(median > 0 ? result.floor_seconds() / median : 0),
-                  absl::StrCat(candidate.predicted_rank()), absl::StrCat(candidate.kernels_size()),
-                  FusionsText(candidate)});
+    std::vector<std::string> cells = {
+        absl::StrCat(candidate.rank(), candidate.tie() && candidate.rank() > 1 ? "=" : " "),
+        absl::StrCat(IntervalText(candidate.measured(), unit), IsUnsteady(candidate) ? "~" : "",
+                     candidate.below_floor() ? "!"
+                     : IsUnsteady(candidate) ? ""
+                                             : " "),
+        FormatSpeedup(candidate.speedup())};
+    if (!loops) cells.push_back(FormatShare(median > 0 ? result.floor_seconds() / median : 0));
+    cells.push_back(absl::StrCat(candidate.predicted_rank()));
+    cells.push_back(absl::StrCat(candidate.kernels_size()));
+    cells.push_back(loops ? absl::StrCat(candidate.asserted().empty() ? "" : "* ", candidate.description())
+                          : FusionsText(candidate));
+    table.AddRow(std::move(cells));
   }
   std::string text = Emphasize(table.Print(style.width), 1, style.color);
-  text += ImplementationsText(ranked, shown);
+  if (!loops) text += ImplementationsText(ranked, shown);
   if (shown < ranked.size())
     absl::StrAppend(&text, "and ", ranked.size() - shown, " more; --all shows every one\n");
   return text;
@@ -182,7 +197,10 @@ std::string FootnotesText(const std::vector<const v1::Candidate*>& ranked, const
     text += "speed-up: the median of the ratios of neighbouring runs, not the ratio of the medians\n";
   if (any([](const v1::Candidate& c) { return c.below_floor(); }))
     text += "!  faster than moving the fewest bytes from memory allows: look twice\n";
-  if (!any([](const v1::Candidate& c) { return c.speedup() == 0 || c.speedup() >= kSlower; }))
+  if (any([](const v1::Candidate& c) { return !c.asserted().empty(); }))
+    absl::StrAppend(&text, "*  parallel by nothing but a pragma: ", ranked[0]->asserted(), "\n");
+  if (!IsOfLoops(result) &&
+      !any([](const v1::Candidate& c) { return c.speedup() == 0 || c.speedup() >= kSlower; }))
     text += "not fusing is faster here: the unfused kernels took less time than any of these\n";
   if (result.device().driver_version() == kSimulatedDriver) {
     text += "SIMULATED: no kernel ran; times are invented and no result is verified\n";
@@ -245,10 +263,14 @@ std::string ResultText(const v1::JobResult& result, const TextStyle& style) {
   const std::string sizes = SizesText(result.graph());
   std::string text = absl::StrCat(result.graph().name(), sizes.empty() ? "" : absl::StrCat(" (", sizes, ")"),
                                   " on ", DeviceText(result.device()), "\n");
-  absl::StrAppend(&text, "floor ", FormatSeconds(result.floor_seconds()), " for ",
-                  FormatBytes(result.floor_bytes()));
+  std::vector<std::string> bounds;
+  if (result.floor_bytes() > 0)
+    bounds.push_back(
+        absl::StrCat("floor ", FormatSeconds(result.floor_seconds()), " for ", FormatBytes(result.floor_bytes())));
   if (result.unfused().samples() > 0)
-    absl::StrAppend(&text, "; unfused ", IntervalText(result.unfused(), unit), " ", unit.name);
+    bounds.push_back(absl::StrCat(IsOfLoops(result) ? "plain kernels " : "unfused ",
+                                  IntervalText(result.unfused(), unit), " ", unit.name));
+  absl::StrAppend(&text, absl::StrJoin(bounds, "; "));
   if (result.cache() == v1::WARM) absl::StrAppend(&text, "; warm times");
   if (result.predicted()) absl::StrAppend(&text, "\nPREDICTED: nothing was measured");
   absl::StrAppend(&text, "\n", SearchText(result.search()));

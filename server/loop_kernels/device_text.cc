@@ -19,6 +19,7 @@ std::string DeviceName(const std::string& name) {
       "public", "requires", "template", "this", "throw", "true", "try", "typeid", "typename", "using", "virtual", "xor", "xor_eq", "linux",
       "unix", "threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize", "alignas", "alignof", "decltype", "noexcept", "wchar_t", "I", "NULL", "min",
       "max", "j0", "j1", "jn", "y0", "y1", "yn", "gamma", "double2", "float2", "float4", "int2", "int4"};
+  if (absl::StartsWith(name, "@")) return absl::StrCat("fu_", name.substr(1));  // no name of a text
   const bool prefixed = absl::StartsWith(name, "_") || absl::StartsWithIgnoreCase(name, "fu_") ||
                         absl::StartsWithIgnoreCase(name, "fusion") || absl::StartsWith(name, "a_") || absl::StrContains(name, "__");
   return prefixed || taken->count(name) > 0 ? absl::StrCat("c_", name) : name;

@@ -13,6 +13,7 @@
 #include "server/loops/footprint.h"
 #include "server/loops/nest.h"
 #include "server/loop_kernels/device_text.h"
+#include "server/loop_kernels/reuse.h"
 
 namespace fusion {
 namespace {
@@ -409,9 +410,19 @@ class KernelLowering {
     }
     for (auto place = places.rbegin(); place != places.rend(); ++place) lines.push_back(*place);
     for (const CStatement* declaration : between) Append(Lines(*declaration), &lines);
-    Append(Lines(*at), &lines);
+    Append(Lines(*Reused(*at)), &lines);
     body->push_back(ir::LanePhase(std::move(lines), lanes == lanes_ ? "" : absl::StrCat(lanes)));
     body->push_back(ir::Barrier());
+  }
+  CStatementPtr Reused(const CStatement& work) {
+    const auto body = std::make_shared<CStatement>(work);
+    if (!options_.reuse) return body;
+    std::map<std::string, CType> arrays;
+    for (const std::string& name : written_)
+      if (const CVariable* variable = declared_.count(name) > 0 ? nullptr : Variable(name); variable != nullptr) arrays[name] = variable->type;
+    const CStatementPtr reused = KeepInRegisters(body, arrays, values_);
+    AddDeclared(*reused, &declared_);  // what it keeps has names of its own
+    return reused;
   }
   static void Append(const std::vector<std::string>& from, std::vector<std::string>* to) { to->insert(to->end(), from.begin(), from.end()); }
 
@@ -461,6 +472,7 @@ class KernelLowering {
         lines.push_back("}");
         break;
       case Kind::kFor:
+        if (statement.parts) lines.push_back("FUSION_UNROLL");
         lines.push_back(Header(statement) + " {");
         indented(*statement.body[0]);
         lines.push_back("}");
@@ -476,7 +488,7 @@ class KernelLowering {
 
   std::vector<std::string> Assignment(const CStatement& statement) const {
     const CExpression& target = *statement.target;
-    if (target.kind == CExpression::Kind::kName)
+    if (target.kind == CExpression::Kind::kName)  // also of its own
       return {absl::StrCat(DeviceName(target.text), " ", statement.operation, " ", Expression(*statement.value), ";")};
     const CExpressionPtr entry = Entry(target, false);
     const CVariable* variable = declared_.count(target.text) > 0 ? nullptr : Variable(target.text);

@@ -55,6 +55,7 @@ struct LoopLoweringOptions {
   // Names that are constants in the code: every parameter, at least, that says how many threads a block has.
   IntegerValues constants;
   bool cached = false;     // what a block reads again goes through shared memory, where that is possible
+  bool reuse = true;       // what a thread uses again stays in registers (reuse.h)
   bool force_f64 = false;  // every number becomes f64: the reference
   std::string prefix = "k";  // of the kernels' names
 };

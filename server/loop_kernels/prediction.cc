@@ -14,6 +14,7 @@ namespace {
 constexpr double kSectorBytes = 32, kWarp = 32;
 // Instructions of a statement beside its accesses: indices, the loop around it, arithmetic. Estimated.
 constexpr double kInstructionsOfAccess = 4;
+constexpr double kHostLanes = 8, kInstructionsOfHostBlock = 60;
 
 // Polynomials at known values; what is computed of parameters by division has a symbol of its own.
 class Values {
@@ -143,10 +144,14 @@ KernelTraits LoopPredictor::Traits(size_t kernel, const IntegerValues& known, bo
       // A request of a warp takes a turn of the first cache for each four sectors; as instructions of its lanes.
       traits.instructions += count * std::max(sectors / 4, 1.0);
       traits.cache_bytes += std::min(count / kWarp * sectors * kSectorBytes, largest_boxes.count(access.array) > 0 ? largest_boxes[access.array] * std::max(1.0, sectors * kSectorBytes / (kWarp * bytes)) : count / kWarp * sectors * kSectorBytes);
-    } else {
-      traits.instructions += stride > 1 ? count * 4 : 0;
+    } else if (stride > 1) {
+      traits.instructions += count * 4;
+    } else if (access.loops.back() == loops.metas.back()) {
+      // A host goes through lanes with vectors, where no loop is inside.
+      traits.instructions -= count * kInstructionsOfAccess * (1 - 1 / std::min(lane_trips, kHostLanes));
     }
   }
+  if (!simt) traits.instructions += blocks * kInstructionsOfHostBlock;
   for (const NestArray& array : nest.arrays) {
     if (array.local) continue;
     double entries = 1;

@@ -81,8 +81,8 @@ CStatementPtr CWhere(const CExpressionPtr& condition, const CStatementPtr& body)
   return statement;
 }
 
-CStatementPtr CCount(const std::string& counter, const CExpressionPtr& bound, const CStatementPtr& body,
-                     bool meta) {
+std::shared_ptr<CStatement> CCount(const std::string& counter, const CExpressionPtr& bound, const CStatementPtr& body,
+                                   bool meta) {
   auto statement = std::make_shared<CStatement>();
   statement->kind = CStatement::Kind::kFor;
   statement->position = body->position;

@@ -20,7 +20,8 @@ CStatementPtr CDeclare(CType type, const std::string& name, const CExpressionPtr
 CStatementPtr CBlock(std::vector<CStatementPtr> body);
 CStatementPtr CWhere(const CExpressionPtr& condition, const CStatementPtr& body);
 // `for (int counter = 0; counter < bound; counter++)`, or meta_for.
-CStatementPtr CCount(const std::string& counter, const CExpressionPtr& bound, const CStatementPtr& body, bool meta);
+std::shared_ptr<CStatement> CCount(const std::string& counter, const CExpressionPtr& bound, const CStatementPtr& body,
+                                   bool meta);
 
 // Returns how many iterations a loop has, where that is positive; else a number that is not.
 CExpressionPtr TripCount(const CStatement& loop);

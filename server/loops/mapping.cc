@@ -104,6 +104,8 @@ class Mapper {
 
   // Loops are numbered as nests number them: in the order of the text.
   void NumberLoops(size_t region) {
+    region_number_ = region;
+    numbers_.clear();
     std::vector<const CStatement*> statements;
     const auto collect = [&](auto&& self, const CStatement& statement) -> void {
       if (statement.kind == Kind::kFor) statements.push_back(&statement);
@@ -112,6 +114,7 @@ class Mapper {
     collect(collect, *region_->statement);
     for (size_t i = 0; i < statements.size(); ++i) {
       const NestLoop& loop = checked_.nests[region]->loops[i];
+      numbers_[statements[i]] = static_cast<int>(i);
       Loop& known = loops_[statements[i]];
       known.own = loop.privates;
       if (!loop.reductions.empty())
@@ -154,11 +157,43 @@ class Mapper {
                        [&](const CStatementPtr& inner) { return AllMetaProved(*inner); });
   }
 
+  // The loop around all that a thread of a nest of `meta_for` does is marked where its iterations are proved to be
+  // independent.
+  CStatementPtr WithParts(const CStatementPtr& statement) {
+    auto copy = std::make_shared<CStatement>(*statement);
+    const bool has_meta = std::any_of(statement->body.begin(), statement->body.end(), [](const CStatementPtr& inner) { return HasMeta(*inner); });
+    if (statement->meta && !has_meta) {
+      const CStatementPtr inner = Unwrapped(statement->body[0]);
+      if (inner->kind != Kind::kFor || !IsIndependent(*inner)) return statement;
+      auto parts = std::make_shared<CStatement>(*inner);
+      parts->parts = true;
+      copy->body = {parts};
+      return copy;
+    }
+    for (CStatementPtr& inner : copy->body)
+      if (HasMeta(*inner)) inner = WithParts(inner);
+    return copy;
+  }
+  static bool HasMeta(const CStatement& statement) {
+    return statement.meta || std::any_of(statement.body.begin(), statement.body.end(), [](const CStatementPtr& inner) { return HasMeta(*inner); });
+  }
+  bool IsIndependent(const CStatement& loop) {
+    const auto number = numbers_.find(&loop);
+    if (number == numbers_.end()) return false;
+    Nest asked = *checked_.nests[region_number_];
+    for (NestLoop& one : asked.loops) one.claim = Claim::kNone;
+    asked.loops[number->second].claim = Claim::kAsked;
+    for (const LoopVerdict& verdict : FindDependences(asked))
+      if (verdict.loop == number->second) return verdict.verdict == Verdict::kIndependent;
+    return false;
+  }
+
   // --- The host's part ---
   CStatementPtr Host(const CStatementPtr& statement) {
     switch (statement->kind) {
       case Kind::kFor:
-        if (statement->meta) return options_.proved_only && !AllMetaProved(*statement) ? Serial(statement) : statement;
+        if (statement->meta)
+          return options_.proved_only && !AllMetaProved(*statement) ? Serial(statement) : WithParts(statement);
         if (Of(*statement).parallel) return Kernel(statement);
         if (!HasParallel(*statement)) return Serial(statement);
         return WithinHost(statement->variable, [&] { return WithBody(*statement, Host(statement->body[0])); });
@@ -214,7 +249,7 @@ class Mapper {
                                   "takes it to another; make it an array of one entry"));
     std::vector<std::string> own;
     AddCounters(*statement, &own);
-    return CCount(Fresh("v"), CInteger(1), CCount(Fresh("u"), CInteger(1), WithOwn(own, Elided(statement)), true), true);
+    return CCount(Counter("v"), CInteger(1), CCount(Counter("u"), CInteger(1), WithOwn(own, Elided(statement)), true), true);
   }
   static SourcePosition PositionOf(const CStatement& statement) {
     if (statement.position.line > 0 || statement.body.empty()) return statement.position;
@@ -352,6 +387,12 @@ class Mapper {
     return {TripCount(loop), nullptr};
   }
 
+  // A counter's name, which other kernels may have, too.
+  std::string Counter(std::string name) const {
+    while (taken_.count(name) > 0) name += "_";
+    return name;
+  }
+
   // The parameters of a program are the same for all of its kernels, by their names.
   std::string Shape(const std::string& name, int64_t most) {
     auto known = shape_names_.find(name);
@@ -375,7 +416,7 @@ class Mapper {
       const CStatement& loop = *loops[i];
       const Extent extent = ExtentOf({loops.begin(), loops.begin() + static_cast<std::ptrdiff_t>(i)}, loop);
       const std::string number = absl::StrCat(loops.size() - 1 - i);  // the innermost is 0
-      Dimension one{.block = Fresh("v" + number), .thread = Fresh("u" + number), .part = Fresh("k" + number),
+      Dimension one{.block = Counter("v" + number), .thread = Counter("u" + number), .part = Counter("k" + number),
                     .blocks = nullptr, .threads = CInteger(1), .granularity = CInteger(1)};
       if (loops.size() - i <= 2) {
         one.threads = CName(Shape("B" + number, kMostThreads));
@@ -384,7 +425,7 @@ class Mapper {
       const CExpressionPtr tile = CBinary("*", one.granularity, one.threads);
       one.blocks = CBinary("/", CBinary("-", CBinary("+", extent.trips, tile), CInteger(1)), tile);
       if (tile->kind == CExpression::Kind::kInteger) one.blocks = extent.trips;
-      const std::string count = Fresh("n" + number);
+      const std::string count = Counter("n" + number);
       // (v*s + k)*B + u
       const CExpressionPtr place = CBinary(
           "+",
@@ -420,9 +461,12 @@ class Mapper {
     body.push_back(guards.empty() ? std::move(work) : CWhere(All(guards), work));
     CStatementPtr nest = CBlock(std::move(body));
     const auto around = [&](auto name, auto bound, bool meta) {
-      for (auto one = dimensions.rbegin(); one != dimensions.rend(); ++one)
-        if (meta || ((*one).*bound)->kind != CExpression::Kind::kInteger)
-          nest = CCount((*one).*name, (*one).*bound, nest, meta);
+      for (auto one = dimensions.rbegin(); one != dimensions.rend(); ++one) {
+        if (!meta && ((*one).*bound)->kind == CExpression::Kind::kInteger) continue;
+        const std::shared_ptr<CStatement> loop = CCount((*one).*name, (*one).*bound, nest, meta);
+        loop->parts = !meta;
+        nest = loop;
+      }
     };
     around(&Dimension::part, &Dimension::granularity, false);
     around(&Dimension::thread, &Dimension::threads, true);
@@ -457,6 +501,8 @@ class Mapper {
   const MappingOptions options_;
   ErrorList* const errors_;
   const CRegion* region_ = nullptr;
+  size_t region_number_ = 0;
+  std::map<const CStatement*, int> numbers_;  // of the loops of the region as it was written
   MappedLoops mapped_;
   std::map<const CStatement*, Loop> loops_;
   std::vector<CStatementPtr> kept_;  // so that no other statement gets the address of one in loops_

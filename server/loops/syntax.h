@@ -90,6 +90,7 @@ struct CStatement {
   // These fields are of a kFor: `for (counter = start; counter < bound; counter += step)`.
   bool meta = false;      // meta_for
   bool declares = false;  // its counter
+  bool parts = false;     // its iterations are independent, and all one thread's: of no text
   CExpressionPtr start, bound, step;
   std::string relation;                // "<", "<=", ">", ">="
   bool down = false;                   // the step is subtracted

@@ -316,7 +316,7 @@ std::vector<ir::Kernel> IrKernelsOf(const LoopCode& code) {
 absl::Status AddReference(const LoopSubmission& submission, const DeviceDescription& device, v1::CandidateSet* set) {
   FUSION_ASSIGN_OR_RETURN(const IntegerValues point, PlainPoint(submission, submission.reference, submission.reference_parameters, device));
   ErrorList errors(submission.file_name);
-  const LoopCode code = LowerLoops(submission.reference, {.constants = point, .force_f64 = true, .prefix = "reference"}, &errors);
+  const LoopCode code = LowerLoops(submission.reference, {.constants = point, .reuse = false, .force_f64 = true, .prefix = "reference"}, &errors);
   if (!errors.empty()) return errors.ToStatus();
   std::vector<ir::Kernel> kernels = IrKernelsOf(code);
   kernels.push_back(CopyKernel());
@@ -385,9 +385,9 @@ absl::StatusOr<LoopCandidates> GenerateLoopCode(const LoopSubmission& submission
   *set.mutable_session() = LoopSession(submission);
   FUSION_RETURN_IF_ERROR(AddReference(submission, device, &set));
   const Target& target = TargetOf(device.target());
-  const auto lower = [&](const LoopCase& one, v1::Program* program) -> absl::StatusOr<LoopCode> {
+  const auto lower = [&](const LoopCase& one, bool reuse, v1::Program* program) -> absl::StatusOr<LoopCode> {
     ErrorList errors(submission.file_name);
-    LoopCode code = LowerLoops(submission.mapped, {.constants = one.parameters, .cached = one.cached, .prefix = "loops"}, &errors);
+    LoopCode code = LowerLoops(submission.mapped, {.constants = one.parameters, .cached = one.cached, .reuse = reuse, .prefix = "loops"}, &errors);
     if (!errors.empty()) return errors.ToStatus();
     const v1::BuildTask build = BuildOfLoops(KernelsSource(IrKernelsOf(code), target), device);
     FUSION_RETURN_IF_ERROR(AddLaunches(submission, code, With(submission.sizes, one.parameters), build.key(), false, device, program));
@@ -397,13 +397,13 @@ absl::StatusOr<LoopCandidates> GenerateLoopCode(const LoopSubmission& submission
   FUSION_ASSIGN_OR_RETURN(const IntegerValues plain, PlainPoint(submission, submission.mapped, submission.parameters, device));
   v1::Program* unfused = set.add_unfused();
   unfused->set_name("plain");
-  FUSION_RETURN_IF_ERROR(lower({.parameters = plain}, unfused).status());
+  FUSION_RETURN_IF_ERROR(lower({.parameters = plain}, false, unfused).status());
   std::vector<std::string> written;
   for (const LoopArray& array : submission.interface.arrays)
     if (array.writes) written.push_back(array.variable.name);
   for (size_t i = 0; i < cases.size(); ++i) {
     v1::PlannedCandidate* candidate = set.add_candidates();
-    FUSION_ASSIGN_OR_RETURN(LoopCode code, lower(cases[i], candidate->mutable_program()));
+    FUSION_ASSIGN_OR_RETURN(LoopCode code, lower(cases[i], true, candidate->mutable_program()));
     v1::Candidate* description = candidate->mutable_description();
     description->set_predicted_rank(static_cast<int>(i) + 1);
     description->set_predicted_seconds(cases[i].predicted_seconds);

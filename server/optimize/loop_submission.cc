@@ -178,7 +178,7 @@ absl::StatusOr<std::shared_ptr<const LoopSubmission>> CheckLoopSubmission(const 
   const IntegerValues values = ScopeValues(constants, submission->sizes);
   Depth depth;
   std::set<std::string> divisors;
-  for (const CRegion& region : submission->program.regions) {
+  for (const CRegion& region : submission->mapped.program.regions) {
     AddDepth(*region.statement, values, 1, &depth);
     AddDivisors(*region.statement, &divisors);
   }
