@@ -716,6 +716,7 @@ class LoopsLowering {
       region_ = &region;
       nest_ = BuildNest(mapped_.program, region, errors_);
       kernels_ = KernelsOf(*nest_);
+      next_ = 0;
       code_.regions.push_back({.scope = region.scope, .steps = {}});
       Host(region.statement, &code_.regions.back().steps);
     }
@@ -756,13 +757,9 @@ class LoopsLowering {
           steps->push_back(std::move(step));
           break;
         }
-        const KernelLoops* loops = nullptr;
-        for (const KernelLoops& kernel : kernels_) {
-          const NestLoop& root = nest_->loops[kernel.root];
-          if (root.counter == statement->variable.name && root.position.line == statement->position.line &&
-              root.position.column == statement->position.column)
-            loops = &kernel;
-        }
+        // A nest has its kernels in the order of the text, too.
+        const KernelLoops* const loops = next_ < kernels_.size() ? &kernels_[next_] : nullptr;
+        ++next_;
         KernelLowering lowering(mapped_.program, *region_, *nest_, options_, host_names_, errors_);
         code_.kernels.push_back(lowering.Lower(*statement, loops, absl::StrCat(options_.prefix, code_.kernels.size())));
         steps->push_back({.kind = HostStep::Kind::kLaunch, .statement = statement, .kernel = static_cast<int>(code_.kernels.size()) - 1});
@@ -777,6 +774,7 @@ class LoopsLowering {
   const CRegion* region_ = nullptr;
   std::unique_ptr<Nest> nest_;
   std::vector<KernelLoops> kernels_;
+  size_t next_ = 0;  // of them
   std::set<std::string> host_names_;
   LoopCode code_;
 };

@@ -12,8 +12,11 @@ namespace fusion {
 namespace {
 
 constexpr double kSectorBytes = 32, kWarp = 32;
-// Instructions of a statement beside its accesses: indices, the loop around it, arithmetic. Estimated.
-constexpr double kInstructionsOfAccess = 4;
+// Estimated: an access with its index; what is computed for each entry that is written, with the loop around it;
+// an entry that is brought into shared memory.
+constexpr double kInstructionsOfAccess = 3, kInstructionsOfResult = 3, kInstructionsOfFill = 20;
+// A load from memory, seen on an H200; instructions that are issued while others wait.
+constexpr double kLoadSeconds = 0.7e-6, kIssueOverlap = 2;
 constexpr double kHostLanes = 8, kInstructionsOfHostBlock = 60;
 
 // Polynomials at known values; what is computed of parameters by division has a symbol of its own.
@@ -105,11 +108,12 @@ KernelTraits LoopPredictor::Traits(size_t kernel, const IntegerValues& known, bo
   };
   std::map<int, double> largest_boxes;  // bytes of an array that all blocks touch, each for itself
   std::map<int, bool> in_shared;
+  double fills = 0;  // of shared memory, by a block, one after the other
   for (const TouchedBox& box : boxes) {
     double entries = 1;
     for (const Polynomial& extent : box.extents) entries *= static_cast<double>(std::max<int64_t>(values.Of(extent).value_or(1), 1));
     const NestAccess& first = nest.accesses[box.uses[0].access];
-    // The box is touched once in each iteration of the loops around the threads.
+    // The box is touched once in each iteration of the loops around the threads, those over blocks among them.
     double times = 1;
     for (int loop : first.loops)
       if (is_inside(loop) && std::find(loops.local.begin(), loops.local.end(), loop) == loops.local.end()) times *= trips[loop];
@@ -119,19 +123,27 @@ KernelTraits LoopPredictor::Traits(size_t kernel, const IntegerValues& known, bo
     for (const TouchedBox::Use& use : box.uses)
       if (!nest.accesses[use.access].writes) in_shared[use.access] = true;
     traits.shared_bytes += static_cast<int64_t>(entries * entry_bytes(first));
-    traits.instructions += entries * times * 6;
+    traits.instructions += entries * times * kInstructionsOfFill;
+    traits.phases_apart = true;
+    fills = std::max(fills, times / std::max(blocks, 1.0));
   }
   for (int number = 0; number < static_cast<int>(nest.accesses.size()); ++number) {
     const NestAccess& access = nest.accesses[number];
     if (access.loops.empty() || !is_inside(access.loops[0] == loops.root ? loops.root : access.loops.back()) || nest.arrays[access.array].local) continue;
-    const double count = executions(access);
+    if (access.writes) traits.instructions += executions(access) * kInstructionsOfResult;
+    // What is the same for all parts of a thread, or all along the innermost loop, is read and written once.
+    Polynomial flat(0);
+    const NestArray& array = nest.arrays[access.array];
+    for (size_t i = 0; i < access.index.size(); ++i) flat = i == 0 ? access.index[i] : flat * array.extents[i] + access.index[i];
+    double count = executions(access);
+    for (int loop : access.loops) {
+      const bool innermost = loop == access.loops.back() && std::find(loops.metas.begin(), loops.metas.end(), loop) == loops.metas.end();
+      if ((nest.loops[loop].parts || innermost) && flat.exact() && !flat.Has(nest.loops[loop].symbol)) count /= std::max(trips[loop], 1.0);
+    }
     traits.instructions += count * kInstructionsOfAccess;
     if (in_shared.count(number) > 0) continue;
     // How far apart the entries of neighbouring lanes lie.
     double stride = kWarp;
-    Polynomial flat(0);
-    const NestArray& array = nest.arrays[access.array];
-    for (size_t i = 0; i < access.index.size(); ++i) flat = i == 0 ? access.index[i] : flat * array.extents[i] + access.index[i];
     if (flat.exact()) {
       const std::vector<Polynomial> coefficients = flat.CoefficientsOf(lane.symbol);
       const auto step = coefficients.size() < 2 ? std::optional<int64_t>(0) : values.Of(coefficients[1]);
@@ -166,6 +178,13 @@ KernelTraits LoopPredictor::Traits(size_t kernel, const IntegerValues& known, bo
   }
   traits.flops = traits.instructions / 2;
   traits.registers = 40;
+  if (simt) {
+    // A block waits for what it reads, and once more wherever all of its threads wait for each other.
+    const double resident = std::max(1, ResidentBlocks(device, traits.threads, traits.registers, traits.shared_bytes));
+    const double turns = blocks / (resident * std::max(1, device.multiprocessors()));
+    traits.waiting_seconds = turns * kLoadSeconds * (1 + 2 * fills);
+    traits.issue_overlap = kIssueOverlap;
+  }
   traits.bytes_in_flight_per_block = traits.threads * 16.0;
   return traits;
 }

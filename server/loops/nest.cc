@@ -547,6 +547,7 @@ class NestBuilder {
     for (const Polynomial& low : loop.lows)
       for (const Polynomial& high : loop.highs) loop.conditions.push_back(high - low);
     loop.claim = ClaimOf(statement);
+    loop.parts = statement.parts;
     TakePrivates(statement, &loop);
     nest_->loops.push_back(loop);
     Name counter{.kind = Name::Kind::kValue,

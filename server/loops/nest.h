@@ -22,6 +22,7 @@ struct NestLoop {
   std::string symbol;   // of its own
   SourcePosition position;
   Claim claim = Claim::kNone;
+  bool parts = false;                   // of CStatement
   int parent = -1;                      // the loop around it, by number
   std::vector<Polynomial> lows, highs;  // of the symbol, inclusive; outer symbols alone
   bool bounded = true;  // `lows`, `highs` and `conditions` say exactly which iterations there are

@@ -350,7 +350,13 @@ absl::StatusOr<std::vector<LoopCase>> FindLoopCases(const LoopSubmission& submis
   for (const IntegerValues& point : points)
     for (const bool cached : {false, true})
       if (const std::optional<double> seconds = finder.Predict(point, cached, model)) cases.push_back({point, cached, *seconds});
-  std::stable_sort(cases.begin(), cases.end(), [](const LoopCase& a, const LoopCase& b) { return a.predicted_seconds < b.predicted_seconds; });
+  const IntegerValues plain = finder.Plain(points);
+  // The plain case is tried whatever is predicted: nobody wants to get less than it.
+  std::stable_sort(cases.begin(), cases.end(), [&](const LoopCase& a, const LoopCase& b) {
+    const bool first = !a.cached && a.parameters == plain, second = !b.cached && b.parameters == plain;
+    return first != second ? first : a.predicted_seconds < b.predicted_seconds;
+  });
+  if (cases.size() > 1) cases[0].predicted_seconds = std::min(cases[0].predicted_seconds, cases[1].predicted_seconds);
   // A case whose kernels put nothing into shared memory is that without.
   std::vector<LoopCase> kept;
   for (LoopCase& one : cases) {
