@@ -5,6 +5,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_split.h"
+#include "client/cli/c_source.h"
 #include "client/cli/invocation.h"
 #include "client/cli/option_checks.h"
 #include "client/cli/source_file.h"
@@ -26,6 +27,9 @@ struct ExplainOptions {
 };
 
 ExitCode Explain(const Invocation& invocation, const ExplainOptions& options) {
+  if (IsCFile(options.file))
+    return invocation.Report(absl::InvalidArgumentError(absl::StrCat(
+        options.file, ": explain reads graphs; of loops in C `fusion-client cases` tells the cases")));
   absl::StatusOr<SourceFile> file = ReadSource(options.file, options.sizes);
   if (!file.ok()) return invocation.Report(file.status());
   absl::StatusOr<std::string> address = ServerAddress(invocation);

@@ -50,31 +50,30 @@ std::vector<CParameter> ParametersOf(const MappedLoops& mapped, const LoopInterf
   return parameters;
 }
 
-absl::Status CheckSizes(const LoopInterface& interface, const std::vector<CParameter>& parameters, const std::string& file, const std::vector<CVariable>& constants, IntegerValues* sizes) {
+absl::Status CheckSizes(const LoopInterface& interface, const std::vector<CParameter>& parameters, const std::string& file, const IntegerValues& sizes) {
+  ErrorList errors(file);
   std::set<std::string> needed(interface.integers.begin(), interface.integers.end());
   for (const CParameter& parameter : parameters) needed.erase(parameter.name);
-  std::vector<std::string> errors;
   std::vector<absl::string_view> names(interface.integers.begin(), interface.integers.end());
-  for (const CVariable& constant : constants) names.push_back(constant.name);
-  for (const auto& [name, value] : *sizes)
+  for (const CVariable& constant : interface.constants) names.push_back(constant.name);
+  for (const auto& [name, value] : sizes) {
     if (std::find(names.begin(), names.end(), name) == names.end())
-      errors.push_back(absl::StrCat(file, ": the loops have no size or parameter ", name, DidYouMean(SimilarName(name, names))));
-  for (const std::string& name : needed)
-    if (sizes->count(name) == 0) errors.push_back(absl::StrCat(file, ": ", name, " has no value; give one: --size ", name, "=1024"));
-  for (const auto& [name, value] : *sizes)
-    if (value < std::numeric_limits<int32_t>::min() || value > kMostEntries) errors.push_back(absl::StrCat(file, ": ", name, " = ", value, " needs more than 32 bits"));
-  if (errors.empty()) {
-    const IntegerValues values = ScopeValues(constants, *sizes);
-    for (const LoopArray& array : interface.arrays) {
-      const std::optional<int64_t> entries = EntriesOf(array.variable, values);
-      if (!entries)
-        errors.push_back(absl::StrCat(file, ":", array.variable.position.line, ":", array.variable.position.column, ": error: at these sizes ", array.variable.name, " has no entries, or their number is not known"));
-      else if (*entries > kMostEntries)
-        errors.push_back(absl::StrCat(file, ":", array.variable.position.line, ":", array.variable.position.column, ": error: ", array.variable.name, " would have ", *entries, " entries; kernels of loops count ", kMostEntries));
-    }
+      errors.Add({}, absl::StrCat("the loops have no size or parameter ", name, DidYouMean(SimilarName(name, names))));
+    else if (value < std::numeric_limits<int32_t>::min() || value > kMostEntries)
+      errors.Add({}, absl::StrCat(name, " = ", value, " needs more than 32 bits"));
   }
-  if (errors.empty()) return absl::OkStatus();
-  return InvalidField("source", absl::StrJoin(errors, "\n"));
+  for (const std::string& name : needed)
+    if (sizes.count(name) == 0) errors.Add({}, absl::StrCat(name, " has no value; give one: --size ", name, "=1024"));
+  if (!errors.empty()) return errors.ToStatus();
+  const IntegerValues values = ScopeValues(interface.constants, sizes);
+  for (const LoopArray& array : interface.arrays) {
+    const std::optional<int64_t> entries = EntriesOf(array.variable, values);
+    if (!entries)
+      errors.Add({array.variable.position}, absl::StrCat("at these sizes ", array.variable.name, " has no entries, or their number is not known"));
+    else if (*entries > kMostEntries)
+      errors.Add({array.variable.position}, absl::StrCat(array.variable.name, " would have ", *entries, " entries; kernels of loops count up to ", kMostEntries));
+  }
+  return errors.empty() ? absl::OkStatus() : errors.ToStatus();
 }
 
 // Operations that may round, one behind the other: what an error grows with.
@@ -118,6 +117,31 @@ void AddDivisors(const CStatement& statement, std::set<std::string>* arrays) {
     AddDivisors(quotient, arrays);
   }
   for (const CStatementPtr& inner : statement.body) AddDivisors(*inner, arrays);
+}
+
+// Arrays of integers that stand in indices, with the fewest indices that there are where they stand.
+void AddIndexArrays(const CExpression& expression, const LoopInterface& interface, const IntegerValues& values, std::map<std::string, int64_t>* most) {
+  using Kind = CExpression::Kind;
+  if (expression.kind == Kind::kSubscript)
+    for (size_t i = 0; i < expression.operands.size(); ++i) {
+      const auto inside = [&](auto&& self, const CExpression& one) -> void {
+        if (one.kind == Kind::kSubscript)
+          for (const LoopArray& array : interface.arrays) {
+            if (array.variable.name != expression.text || i >= array.variable.extents.size()) continue;
+            const int64_t last = EvaluateC(*array.variable.extents[i], values).value_or(1) - 1;
+            const auto [at, added] = most->emplace(one.text, last);
+            if (!added) at->second = std::min(at->second, last);
+          }
+        for (const CExpressionPtr& operand : one.operands) self(self, *operand);
+      };
+      inside(inside, *expression.operands[i]);
+    }
+  for (const CExpressionPtr& operand : expression.operands) AddIndexArrays(*operand, interface, values, most);
+}
+void AddIndexArrays(const CStatement& statement, const LoopInterface& interface, const IntegerValues& values, std::map<std::string, int64_t>* most) {
+  for (const CExpressionPtr& part : {statement.target, statement.value, statement.start, statement.bound, statement.step})
+    if (part != nullptr) AddIndexArrays(*part, interface, values, most);
+  for (const CStatementPtr& inner : statement.body) AddIndexArrays(*inner, interface, values, most);
 }
 
 v1::Buffer BufferOf(const CVariable& array, const IntegerValues& values, int id) {
@@ -170,7 +194,7 @@ absl::StatusOr<std::shared_ptr<const LoopSubmission>> CheckLoopSubmission(const 
   const std::vector<CVariable> constants = interface.constants;
   if (std::none_of(interface.arrays.begin(), interface.arrays.end(), [](const LoopArray& array) { return array.writes; }))
     return InvalidField("source", absl::StrCat(file, ": the loops write no array"));
-  FUSION_RETURN_IF_ERROR(CheckSizes(interface, submission->parameters, file, constants, &submission->sizes));
+  FUSION_RETURN_IF_ERROR(CheckSizes(interface, submission->parameters, file, submission->sizes));
   std::erase_if(interface.integers, [&](const std::string& name) {
     return std::any_of(submission->parameters.begin(), submission->parameters.end(), [&](const CParameter& parameter) { return parameter.name == name; });
   });
@@ -221,13 +245,20 @@ v1::Session LoopSession(const LoopSubmission& submission) {
   const LoopInterface& interface = submission.interface;
   const IntegerValues values = ScopeValues(interface.constants, submission.sizes);
   std::set<std::string> divisors;
-  for (const CRegion& region : submission.program.regions) AddDivisors(*region.statement, &divisors);
+  std::map<std::string, int64_t> indices;
+  for (const CRegion& region : submission.program.regions) {
+    AddDivisors(*region.statement, &divisors);
+    AddIndexArrays(*region.statement, interface, values, &indices);
+  }
   for (const LoopArray& array : interface.arrays) {
     const std::string& name = array.variable.name;
     v1::Buffer buffer = BufferOf(array.variable, values, InputId(submission, name));
     const bool divides = divisors.count(name) > 0;
     buffer.set_domain(divides ? v1::POSITIVE : v1::REAL);
-    if (buffer.data_type() == v1::I32) {
+    if (const auto index = indices.find(name); index != indices.end() && buffer.data_type() == v1::I32) {
+      buffer.mutable_values()->set_kind(v1::InputValues::INTEGERS);
+      buffer.mutable_values()->set_upper(static_cast<double>(index->second));
+    } else if (buffer.data_type() == v1::I32) {
       buffer.mutable_values()->set_kind(v1::InputValues::INTEGERS);
       buffer.mutable_values()->set_lower(divides ? 1 : -1000);
       buffer.mutable_values()->set_upper(1000);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "server/loop_kernels/exported_loops.h"
 #include "server/optimize/artifact_stage.h"
@@ -119,7 +120,11 @@ absl::StatusOr<v1::JobResult> LoopsPipeline(const v1::SubmitRequest& request, co
   v1::JobResult result;
   v1::BuiltCode built;
   result.set_cache(request.cache() == v1::WARM ? v1::WARM : v1::COLD);
-  FUSION_RETURN_IF_ERROR(CompeteCases(request, model, context, &stages, &candidates, &built, &result));
+  if (const absl::Status timed = CompeteCases(request, model, context, &stages, &candidates, &built, &result); !timed.ok()) {
+    if (!absl::IsFailedPrecondition(timed) || submission->mapped.asserted.empty()) return timed;
+    return absl::FailedPreconditionError(absl::StrCat("nothing but a pragma says that the iterations of ", absl::StrJoin(submission->mapped.asserted, ", "),
+                                                      " are independent, and they may not be: ", timed.message()));
+  }
   stages.Begin("rank and export");
   FUSION_RETURN_IF_ERROR(RankAndExportCases(*submission, device, candidates, built, context, &result));
   *result.mutable_device() = device;
