@@ -1,19 +1,34 @@
 #include "server/loops/cases.h"
 
+#include <chrono>
 #include <iostream>
 #include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "client/api/client.h"
 #include "client/cli/c_source.h"
 #include "client/cli/invocation.h"
 #include "client/cli/render.h"
 #include "client/cli/source_file.h"
 #include "client/cli/target_option.h"
+#include "server/linear/general_program.h"
+#include "server/loop_kernels/register_probe.h"
+#include "server/loops/check.h"
+#include "server/loops/logarithmic_program.h"
+#include "worker/build/builder.h"
+#include "worker/build/cubin.h"
 
 namespace fusion {
 namespace {
+
+constexpr int kShownChoices = 10;
+// Shared memory that a block may have on any device, in words of four bytes.
+constexpr int64_t kWordsOfTheProgram = 48 * 1024 / 4;
+constexpr std::chrono::seconds kProgramTime(5);
 
 std::string StrategiesText(const KernelCase& one) {
   return absl::StrJoin(one.strategies, " ",
@@ -29,14 +44,93 @@ std::string KernelText(const CaseDiscussion& discussion, const KernelCase& one) 
   return text;
 }
 
-ExitCode Cases(const Invocation& invocation, const std::string& path) {
-  absl::StatusOr<std::string> text = ReadC(path);
-  if (!text.ok()) return invocation.Report(text.status());
-  const auto discussions = DiscussCases(*text, path);
-  if (!discussions.ok()) {
-    const SourceFile file{.name = path, .source = {}, .text = *std::move(text)};
-    return ReportWithSource(invocation, discussions.status(), file);
+struct CasesOptions {
+  std::string file;
+  std::string arch = "sm_90";
+  std::vector<std::string> select;  // sizes
+  v1::Target target = v1::CUDA;
+  bool lp = false;
+};
+
+// What a compiler of this machine says of the registers that the kernels take, for loops whose text does not.
+absl::StatusOr<std::vector<CRegisters>> CompiledRegisters(const std::string& text, const CasesOptions& options) {
+  FUSION_ASSIGN_OR_RETURN(const RegisterProbe probe, ProbeRegisters(text, options.file));
+  const auto builder = MakeBuilder(v1::CUDA);
+  if (!builder.ok())
+    return absl::FailedPreconditionError(
+        absl::StrCat("registers are not known: say \"#pragma fusion registers WITH ONE\" before the loops, or "
+                     "install NVRTC, which tells them: ",
+                     builder.status().message()));
+  v1::BuildTask task;
+  task.set_target(v1::CUDA);
+  task.set_arch(options.arch);
+  task.set_source(probe.source);
+  const BuildOutput built = (*builder)->Build(task);
+  if (built.result.outcome() != v1::OK)
+    return absl::InternalError(absl::StrCat("the kernels do not compile for ", options.arch, ": ", built.result.log()));
+  FUSION_ASSIGN_OR_RETURN(const std::vector<CubinKernel> kernels, ReadCubin(built.binary));
+  std::vector<CRegisters> registers(probe.kernels);
+  for (int i = 0; i < probe.kernels; ++i)
+    for (const CubinKernel& kernel : kernels) {
+      if (kernel.name == absl::StrCat("granular", i)) registers[i].granular = kernel.registers;
+      if (kernel.name == absl::StrCat("single", i)) registers[i].single = kernel.registers;
+    }
+  return registers;
+}
+
+// The best values as predicted, with the case that they are of.
+ExitCode Select(const Invocation& invocation, const CasesOptions& options) {
+  absl::StatusOr<SourceFile> file = ReadLoops(options.file, options.select);
+  if (!file.ok()) return invocation.Report(file.status());
+  absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation, {});
+  if (!client.ok()) return invocation.Report(client.status());
+  v1::ExplainRequest request;
+  *request.mutable_source() = std::move(file->source);
+  request.set_target(options.target);
+  if (options.target != v1::HOST) request.set_arch(options.arch);
+  request.set_candidates(kShownChoices);
+  const absl::StatusOr<v1::ExplainResponse> explained = (*client)->Explain(request);
+  if (!explained.ok()) return ReportWithSource(invocation, explained.status(), *file);
+  Json list = Json::array();
+  if (!invocation.json) std::cout << "as predicted for " << explained->device().name() << "\n";
+  int rank = 0;
+  for (const v1::Candidate& candidate : explained->candidates()) {
+    const v1::KernelEstimate& estimate = candidate.estimates(0);
+    ++rank;
+    if (!invocation.json)
+      std::cout << absl::StrFormat("%3d  %10.1f us  %3.0f%% of threads  ", rank, candidate.predicted_seconds() * 1e6,
+                                   100 * estimate.occupancy())
+                << candidate.description() << "\n";
+    list.push_back({{"description", candidate.description()},
+                    {"predicted_seconds", candidate.predicted_seconds()},
+                    {"occupancy", estimate.occupancy()},
+                    {"threads", candidate.kernels(0).threads()},
+                    {"shared_bytes", candidate.kernels(0).shared_bytes()}});
   }
+  if (invocation.json)
+    std::cout << JsonText({{"schema", "fusion.choices/1"}, {"device", explained->device().name()}, {"choices", std::move(list)}});
+  return kDone;
+}
+
+ExitCode Cases(const Invocation& invocation, const CasesOptions& options) {
+  if (!options.select.empty()) return Select(invocation, options);
+  absl::StatusOr<std::string> text = ReadC(options.file);
+  if (!text.ok()) return invocation.Report(text.status());
+  const auto report = [&](const absl::Status& status) {
+    const SourceFile file{.name = options.file, .source = {}, .text = *text};
+    return ReportWithSource(invocation, status, file);
+  };
+  const auto checked = CheckLoops(*text, options.file);
+  if (!checked.ok()) return report(checked.status());
+  std::vector<CRegisters> registers;
+  const bool compiled = !GivesRegisters(checked->program);
+  if (compiled) {
+    auto found = CompiledRegisters(*text, options);
+    if (!found.ok()) return report(found.status());
+    registers = *std::move(found);
+  }
+  const auto discussions = DiscussCases(*text, options.file, registers);
+  if (!discussions.ok()) return report(discussions.status());
   Json list = Json::array();
   for (const CaseDiscussion& discussion : *discussions) {
     if (!invocation.json) std::cout << discussion.kernel << "\n";
@@ -53,32 +147,52 @@ ExitCode Cases(const Invocation& invocation, const std::string& path) {
                        {"cached", one.cached},
                        {"granular", one.granular}});
     }
-    list.push_back({{"kernel", discussion.kernel},
-                    {"granularity", discussion.granularity},
-                    {"arrays", discussion.cached},
-                    {"words", discussion.granular_words.ToString(discussion.parameters)},
-                    {"cases", std::move(cases)}});
+    Json kernel = {{"kernel", discussion.kernel},
+                   {"granularity", discussion.granularity},
+                   {"arrays", discussion.cached},
+                   {"words", discussion.granular_words.ToString(discussion.parameters)},
+                   {"cases", std::move(cases)}};
+    if (options.lp) {
+      const auto program = LogarithmicProgramOf(discussion, kWordsOfTheProgram);
+      const std::string solved =
+          program ? LogarithmicText(*program, SolveLinearProgram(program->program, DeadlineAfter(kProgramTime)))
+                  : "words and threads are no products of parameters: there is no such program\n";
+      if (!invocation.json) std::cout << "\n" << solved;
+      kernel["lp"] = solved;
+    }
+    list.push_back(std::move(kernel));
   }
   if (invocation.json) {
-    std::cout << JsonText({{"schema", "fusion.cases/1"}, {"kernels", std::move(list)}});
-  } else {
-    std::cout << "\nZ_B: words of four bytes that a block may share; R_B: registers that a thread may have\n"
-                 "(1) accept the registers, (2) common subexpressions, (3a) keep the granularity, (3b) "
-                 "reduce it to 1,\n"
-                 "(4a) cache, (4b) refuse caching\n";
+    Json json = {{"schema", "fusion.cases/1"}, {"kernels", std::move(list)}};
+    if (compiled) json["registers_of"] = options.arch;
+    std::cout << JsonText(json);
+    return kDone;
   }
+  std::cout << "\nZ_B: words of four bytes that a block may share; R_B: registers that a thread may have\n";
+  if (compiled) std::cout << "registers: as compiled for " << options.arch << ", with a granularity of 4 and of 1\n";
+  std::cout << "(1) accept the registers, (2) common subexpressions, (3a) keep the granularity, (3b) "
+               "reduce it to 1,\n"
+               "(4a) cache, (4b) refuse caching\n";
   return kDone;
 }
 
 }  // namespace
 
 void AddCasesCommand(CLI::App* app, Invocation* invocation) {
-  auto path = std::make_shared<std::string>();
+  auto options = std::make_shared<CasesOptions>();
   CLI::App* command = app->add_subcommand(
       "cases", "Discuss kernels of loops in C: one for each case of parameters and machines");
-  command->add_option("FILE", *path, "Loops: .c")->required();
+  command->add_option("FILE", options->file, "Loops: .c")->required();
+  command->add_option("--arch", options->arch, "Architecture that registers are counted and times predicted for")
+      ->capture_default_str();
+  command
+      ->add_option("--select", options->select,
+                   "Value of a size, as n=4096; may be repeated: choose values of the parameters for these sizes, the ten best as predicted")
+      ->allow_extra_args(false);
+  AddTargetOption(command, &options->target);
+  command->add_flag("--lp", options->lp, "Also print the linear program in logarithms of the parameters, with 48 KiB of shared memory, and its optimum");
   AddCommonOptions(command, invocation);
-  command->callback([=] { invocation->run = [=] { return Cases(*invocation, *path); }; });
+  command->callback([=] { invocation->run = [=] { return Cases(*invocation, *options); }; });
 }
 
 }  // namespace fusion

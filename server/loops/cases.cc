@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "server/loops/check.h"
 #include "server/loops/footprint.h"
+#include "server/loops/mapping.h"
 #include "server/loops/nest.h"
 
 namespace fusion {
@@ -99,47 +100,60 @@ const char* StrategyName(Strategy strategy) {
   return "";
 }
 
-absl::StatusOr<std::vector<CaseDiscussion>> DiscussCases(absl::string_view text,
-                                                         const std::string& file_name) {
-  // Only parallel loops have kernels.
+absl::StatusOr<std::vector<CaseDiscussion>> DiscussCases(absl::string_view text, const std::string& file_name,
+                                                         const std::vector<CRegisters>& registers) {
   FUSION_ASSIGN_OR_RETURN(const CheckedProgram checked, CheckLoops(text, file_name));
   ErrorList errors(file_name);
+  const MappedLoops mapped = MapLoops(checked, {}, &errors);
   std::vector<CaseDiscussion> discussions;
-  for (size_t i = 0; i < checked.nests.size(); ++i) {
-    const CRegion& region = checked.program.regions[i];
-    const std::unique_ptr<const Nest>& nest = checked.nests[i];
+  size_t number = 0;
+  for (const CRegion& region : mapped.program.regions) {
+    const std::unique_ptr<const Nest> nest = BuildNest(mapped.program, region, &errors);
     for (const KernelLoops& kernel : KernelsOf(*nest)) {
       const NestLoop& root = nest->loops[kernel.root];
-      if (!region.registers) {
+      const CRegisters* const given = region.registers                ? &*region.registers
+                                      : number < registers.size() ? &registers[number]
+                                                                  : nullptr;
+      ++number;
+      if (root.highs == std::vector<Polynomial>{Polynomial(0)}) continue;  // one thread does it
+      if (given == nullptr) {
         errors.Add({root.position},
                    "registers are not known: say \"#pragma fusion registers WITH ONE\" before these loops, "
-                   "for threads of "
-                   "the granularity in the text and for threads of one entry");
+                   "for threads of the granularity in the text and for threads of one entry");
         continue;
       }
       CaseDiscussion discussion;
       discussion.kernel = absl::StrCat(root.counter, " at ", root.position.line, ":", root.position.column);
       discussion.granularity = kernel.granularity;
-      for (const CParameter& parameter : checked.program.parameters)
+      for (const CParameter& parameter : mapped.program.parameters)
         discussion.parameters.push_back(parameter.name);
       Footprint footprint = FootprintOf(*nest, kernel, false);
       discussion.cached = std::move(footprint.arrays);
       discussion.granular_words = footprint.words;
       discussion.single_words = FootprintOf(*nest, kernel, true).words;
+      discussion.threads = Polynomial(1);
+      for (size_t i = kernel.metas.size() / 2; i < kernel.metas.size(); ++i) {
+        const std::vector<Polynomial>& highs = nest->loops[kernel.metas[i]].highs;
+        discussion.threads = discussion.threads * (highs.size() == 1 ? highs[0] + 1 : Polynomial::Inexact());
+      }
       if (!discussion.granular_words.exact() || !discussion.single_words.exact()) {
         errors.Add({root.position},
                    "the words that a block touches are no polynomial, so there is nothing to discuss");
         continue;
       }
-      discussion.cases = Tree(discussion, *region.registers).Grow();
+      discussion.cases = Tree(discussion, *given).Grow();
       discussions.push_back(std::move(discussion));
     }
   }
   if (!errors.empty()) return errors.ToStatus();
   if (discussions.empty())
-    return absl::NotFoundError(absl::StrCat(
-        file_name, ": no loops of meta_for tell blocks from threads: an even number of them makes a kernel"));
+    return absl::NotFoundError(absl::StrCat(file_name, ": no loops are parallel, so there are no kernels"));
   return discussions;
+}
+
+bool GivesRegisters(const CProgram& program) {
+  return std::all_of(program.regions.begin(), program.regions.end(),
+                     [](const CRegion& region) { return region.registers.has_value(); });
 }
 
 std::string ConstraintsText(const KernelCase& one, const std::vector<std::string>& parameters) {

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "server/loops/syntax.h"
 #include "server/polynomial/polynomial.h"
 
 namespace fusion {
@@ -46,16 +47,20 @@ struct CaseDiscussion {
   std::vector<std::string> cached;      // arrays, in the order of the text
   std::vector<std::string> parameters;  // names, in the order of the text
   Polynomial granular_words, single_words;
+  Polynomial threads;            // of a block
   std::vector<KernelCase> cases;  // consistent, covering and apart from each other
 };
 
-// Discusses all kernels of a text, of which `meta_for` loops tell grid and block: of a nest of 2 m of them
-// the first m count blocks and the others threads. Registers come from "#pragma fusion registers WITH ONE":
-// what a thread takes with the granularity of the text, and with one of 1.
+// Discusses all kernels of a text (server/loops/mapping.h). Registers are those of "#pragma fusion registers
+// WITH ONE": what a thread takes with the granularity of the text, and with one of 1; where there is no such line
+// they are those of `registers`, by kernel.
 //
 // InvalidArgument and NotFound as CheckLoops gives them; InvalidArgument, too, where registers are not given.
-absl::StatusOr<std::vector<CaseDiscussion>> DiscussCases(absl::string_view text,
-                                                         const std::string& file_name);
+absl::StatusOr<std::vector<CaseDiscussion>> DiscussCases(absl::string_view text, const std::string& file_name,
+                                                         const std::vector<CRegisters>& registers = {});
+
+// Returns whether all loops of the text have their registers from it.
+bool GivesRegisters(const CProgram& program);
 
 // Returns the constraints of a case, such as "2*s*B <= Z_B, 4 <= R_B".
 std::string ConstraintsText(const KernelCase& one, const std::vector<std::string>& parameters);

@@ -16,8 +16,9 @@ namespace {
 
 class MetaForkPrinter {
  public:
-  MetaForkPrinter(const CProgram& program, const CRegion& region, ErrorList* errors)
-      : program_(program), region_(region), errors_(errors) {
+  // `known`: declarations that were printed for the regions before.
+  MetaForkPrinter(const CProgram& program, const CRegion& region, std::set<std::string>* known, ErrorList* errors)
+      : program_(program), region_(region), known_(known), errors_(errors) {
     AddNames(*region.statement, &taken_);
     for (const CVariable& variable : region.scope) taken_.insert(variable.name);
   }
@@ -25,14 +26,16 @@ class MetaForkPrinter {
   std::string Print() {
     Statement(*region_.statement, 0);
     std::string head;
+    const auto declare = [&](const std::string& line) {
+      if (known_->insert(line).second) head += line;
+    };
     for (const CParameter& parameter : program_.parameters)
-      absl::StrAppend(&head, "#pragma fusion parameter ", parameter.name, " in ", parameter.low, "..",
-                      parameter.high ? absl::StrCat(*parameter.high) : "", "\n");
-    for (const std::string& name : added_)
-      absl::StrAppend(&head, "#pragma fusion parameter ", name, " in 1..\n");
+      declare(absl::StrCat("#pragma fusion parameter ", parameter.name, " in ", parameter.low, "..",
+                           parameter.high ? absl::StrCat(*parameter.high) : "", "\n"));
+    for (const std::string& name : added_) declare(absl::StrCat("#pragma fusion parameter ", name, " in 1..\n"));
     for (const CVariable& variable : region_.scope)
       if (used_.count(variable.name) > 0 && declared_.count(variable.name) == 0)
-        absl::StrAppend(&head, Declaration(variable));
+        declare(Declaration(variable));
     if (region_.registers)
       absl::StrAppend(&head, "#pragma fusion registers ", region_.registers->granular, " ",
                       region_.registers->single, "\n");
@@ -258,6 +261,7 @@ class MetaForkPrinter {
   }
   const CProgram& program_;
   const CRegion& region_;
+  std::set<std::string>* const known_;
   ErrorList* errors_;
   std::string text_;
   Around around_;
@@ -272,8 +276,9 @@ absl::StatusOr<std::string> PrintMetaFork(absl::string_view text, const std::str
   FUSION_ASSIGN_OR_RETURN(const CheckedProgram checked, CheckLoops(text, file_name));
   ErrorList errors(file_name);
   std::string printed;
+  std::set<std::string> known;
   for (const CRegion& region : checked.program.regions)
-    printed += MetaForkPrinter(checked.program, region, &errors).Print();
+    printed += MetaForkPrinter(checked.program, region, &known, &errors).Print();
   if (!errors.empty()) return errors.ToStatus();
   return printed;
 }

@@ -73,4 +73,27 @@ absl::StatusOr<std::optional<DeviceDescription>> LastSeenDevice(v1::Target targe
   return std::nullopt;
 }
 
+absl::StatusOr<DeviceDescription> RequestedOrDescribedDevice(v1::Target target, const std::string& arch,
+                                                             const std::string& kind,
+                                                             std::chrono::milliseconds patience,
+                                                             const PipelineContext& context, std::string* warning,
+                                                             std::vector<std::string>* notes) {
+  absl::StatusOr<DeviceDescription> device = RequestedDevice(target, arch, kind, patience, context, warning);
+  if (!absl::IsUnavailable(device.status())) return device;
+  FUSION_ASSIGN_OR_RETURN(const ArchChoice choice, ChooseArch(target, arch));
+  *warning = choice.warning;
+  FUSION_ASSIGN_OR_RETURN(auto seen, LastSeenDevice(target, choice.arch, kind, context.store));
+  if (!seen.has_value() && !kind.empty())
+    return absl::InvalidArgumentError(
+        absl::StrCat("no device that is called ", kind, " was ever here; --arch describes one"));
+  if (seen.has_value()) {
+    device = WithDefaults(*std::move(seen));
+  } else {
+    device = DescribedDevice(target, choice.arch);
+  }
+  notes->push_back(absl::StrCat("no such device is connected; predicted for ",
+                                seen.has_value() ? "one that was: " : "", device->name()));
+  return device;
+}
+
 }  // namespace fusion

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "server/optimize/pipeline_context.h"
@@ -23,6 +24,13 @@ void Emit(const PipelineContext& context, v1::JobEvent event);
 absl::StatusOr<DeviceDescription> RequestedDevice(v1::Target target, const std::string& arch,
                                                   const std::string& kind, std::chrono::milliseconds patience,
                                                   const PipelineContext& context, std::string* warning);
+
+// Returns that, or else one that was there before, or one that is described for the architecture, which *notes tell.
+absl::StatusOr<DeviceDescription> RequestedOrDescribedDevice(v1::Target target, const std::string& arch,
+                                                             const std::string& kind,
+                                                             std::chrono::milliseconds patience,
+                                                             const PipelineContext& context, std::string* warning,
+                                                             std::vector<std::string>* notes);
 
 // Returns the device that was there last of all that workers have ever had; for any target one of the first
 // target that any was of. kind: only devices that have this in their names.

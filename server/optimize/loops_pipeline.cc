@@ -24,6 +24,8 @@
 namespace fusion {
 namespace {
 
+constexpr int kAssumedRegisters = 40;  // of a thread, before anything is built
+
 constexpr int kUsualCases = 30, kQuickCases = 3;
 // Cases wait to be timed for each candidate of the job: predictions of loops err more than those of graphs.
 constexpr int kWaitingOfCandidate = 3;
@@ -139,6 +141,36 @@ absl::StatusOr<v1::JobResult> LoopsPipeline(const v1::SubmitRequest& request, co
   result.set_seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   Dump(context, "result.txt", result.DebugString());
   return result;
+}
+
+absl::StatusOr<v1::ExplainResponse> ExplainLoops(const v1::ExplainRequest& request, const PipelineContext& context) {
+  v1::SubmitRequest submit;
+  *submit.mutable_source() = request.source();
+  *submit.mutable_hints() = request.hints();
+  FUSION_ASSIGN_OR_RETURN(const std::shared_ptr<const LoopSubmission> submission, CheckLoopSubmission(submit));
+  v1::ExplainResponse response;
+  std::string warning;
+  std::vector<std::string> notes;
+  FUSION_ASSIGN_OR_RETURN(DeviceDescription device, RequestedOrDescribedDevice(request.target(), request.arch(), "", std::chrono::milliseconds(0), context, &warning, &notes));
+  FUSION_ASSIGN_OR_RETURN(device, WithSteadyBandwidth(std::move(device), context.store));
+  const CostModel model(device);
+  FUSION_ASSIGN_OR_RETURN(std::vector<LoopCase> cases, FindLoopCases(*submission, model, request.candidates() == 0 ? kUsualCases : request.candidates()));
+  FUSION_ASSIGN_OR_RETURN(const LoopCandidates candidates, GenerateLoopCode(*submission, std::move(cases), device));
+  for (const v1::PlannedCandidate& planned : candidates.set.candidates()) {
+    v1::Candidate* candidate = response.add_candidates();
+    *candidate = planned.description();
+    v1::KernelEstimate* estimate = candidate->add_estimates();
+    estimate->set_seconds(candidate->predicted_seconds());
+    if (candidate->kernels_size() == 0 || device.max_threads_per_multiprocessor() <= 0) continue;
+    const v1::KernelSummary& kernel = candidate->kernels(0);
+    estimate->set_occupancy(static_cast<double>(ResidentBlocks(device, kernel.threads(), kAssumedRegisters, kernel.shared_bytes()) * kernel.threads()) / device.max_threads_per_multiprocessor());
+  }
+  *response.mutable_graph() = submission->summary;
+  *response.mutable_device() = device;
+  response.mutable_search()->set_covers(response.candidates_size());
+  for (const std::string& note : notes) response.mutable_search()->add_notes(note);
+  if (!warning.empty()) response.mutable_search()->add_notes(warning);
+  return response;
 }
 
 }  // namespace fusion

@@ -123,25 +123,9 @@ absl::Status ChooseDevice(const v1::SubmitRequest& request, Optimization* job) {
 // The device of a prediction, which needs none that is connected.
 absl::Status ChooseOrDescribeDevice(v1::Target target, const std::string& arch, const std::string& kind,
                                     std::chrono::milliseconds patience, Optimization* job) {
-  absl::StatusOr<DeviceDescription> device =
-      RequestedDevice(target, arch, kind, patience, job->context, &job->warning);
-  if (absl::IsUnavailable(device.status())) {
-    FUSION_ASSIGN_OR_RETURN(const ArchChoice choice, ChooseArch(target, arch));
-    job->warning = choice.warning;
-    FUSION_ASSIGN_OR_RETURN(auto seen, LastSeenDevice(target, choice.arch, kind, job->context.store));
-    if (!seen.has_value() && !kind.empty())
-      return absl::InvalidArgumentError(
-          absl::StrCat("no device that is called ", kind, " was ever here; --arch describes one"));
-    if (seen.has_value()) {
-      device = WithDefaults(*std::move(seen));
-    } else {
-      device = DescribedDevice(target, choice.arch);
-    }
-    job->notes.push_back(absl::StrCat("no such device is connected; predicted for ",
-                                      seen.has_value() ? "one that was: " : "", device->name()));
-  }
-  if (!device.ok()) return device.status();
-  FUSION_ASSIGN_OR_RETURN(job->device, WithSteadyBandwidth(*std::move(device), job->context.store));
+  FUSION_ASSIGN_OR_RETURN(DeviceDescription device, RequestedOrDescribedDevice(target, arch, kind, patience, job->context,
+                                                                               &job->warning, &job->notes));
+  FUSION_ASSIGN_OR_RETURN(job->device, WithSteadyBandwidth(std::move(device), job->context.store));
   return absl::OkStatus();
 }
 
@@ -422,6 +406,7 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
 
 absl::StatusOr<v1::ExplainResponse> ExplainPipeline(const v1::ExplainRequest& request,
                                                     const PipelineContext& context) {
+  if (request.source().has_loops()) return ExplainLoops(request, context);
   Optimization job{.context = context};
   FUSION_ASSIGN_OR_RETURN(job.submission, CheckSource(request.source(), context.catalog));
   Dump(context, "graph.fuse", PrintFuse(*job.submission.graph));

@@ -106,10 +106,24 @@ TEST(CasesTest, WhatCannotBeDiscussedIsSaid) {
       HasSubstr("x.c:2:17: error: registers are not known: say \"#pragma fusion registers WITH ONE\""));
   EXPECT_THAT(
       message("int n; float a[n];\n#pragma omp parallel for\nfor (int i = 0; i < n; i++) a[i] = 1;\n"),
-      HasSubstr("no loops of meta_for"));
+      HasSubstr("x.c:3:1: error: registers are not known"));
+  EXPECT_THAT(
+      message("int n; float a[n];\n#pragma fusion parametric\nfor (int i = 1; i < n; i++) a[i] = a[i-1];\n"),
+      HasSubstr("no loops are parallel"));
   EXPECT_THAT(message("int n; float a[n];\n#pragma fusion registers 3\nmeta_schedule { meta_for (int i = 0; "
                       "i < n; i++) a[i] = 1; }\n"),
               HasSubstr("x.c:2:27: error: registers are two numbers"));
+}
+
+// Where the text does not say the registers, a compiler does; and the words are those of tiles.
+TEST(CasesTest, LoopsThatAreCutIntoTilesHaveCasesToo) {
+  const auto discussions = DiscussCases(Listing("gemm.c"), "gemm.c", {{20, 18}, {56, 48}});
+  ASSERT_TRUE(discussions.ok()) << discussions.status();
+  ASSERT_EQ(discussions->size(), 2u);
+  EXPECT_THAT((*discussions)[0].cached, ElementsAre("C"));
+  EXPECT_THAT((*discussions)[1].cached, ElementsAre("A", "B", "C"));
+  EXPECT_EQ((*discussions)[1].cases.size(), 5u);
+  EXPECT_EQ((*discussions)[0].granular_words, (*discussions)[0].threads * Polynomial::Symbol("s0") * Polynomial::Symbol("s1"));
 }
 
 }  // namespace
