@@ -75,6 +75,8 @@ class Mapper {
       CRegion region = *region_;
       FindTaken(*region.statement);
       NumberLoops(i);
+      assigned_.clear();
+      AddAssigned(*region.statement, &assigned_);
       region.statement = Host(region.statement);
       mapped_.program.regions.push_back(std::move(region));
     }
@@ -86,6 +88,7 @@ class Mapper {
  private:
   struct Loop {
     bool parallel = false, proved = false;
+    bool asked = false;            // whether it is parallel
     std::vector<std::string> own;  // scalars that each iteration has for itself
   };
 
@@ -141,6 +144,7 @@ class Mapper {
     if (statement.kind == Kind::kFor) {
       Loop loop = Of(statement);
       loops_[copy.get()] = std::move(loop);
+      if (const auto number = numbers_.find(&statement); number != numbers_.end()) numbers_[copy.get()] = number->second;
     }
     kept_.push_back(copy);
     return copy;
@@ -274,14 +278,16 @@ class Mapper {
 
   // --- Kernels ---
   CStatementPtr Kernel(const CStatementPtr& loop) {
-    const CStatementPtr body = Unwrapped(loop->body[0]);
-    if (body->kind == Kind::kBlock && body->body.size() > 1 && MayDistribute(*loop, *body)) {
-      std::vector<CStatementPtr> parts;
-      for (const CStatementPtr& part : body->body) parts.push_back(Kernel(WithBody(*loop, part)));
-      return CBlock(std::move(parts));
+    if (options_.as_written) return AsWritten(loop);
+    Ask(*loop->body[0]);
+    const std::vector<CStatementPtr> parts = Parts(loop->body[0]);
+    if (parts.size() > 1 && MayDistribute(*loop)) {
+      std::vector<CStatementPtr> kernels;
+      for (const CStatementPtr& part : parts) kernels.push_back(Kernel(WithBody(*loop, part)));
+      return CBlock(std::move(kernels));
     }
     std::vector<CStatementPtr> tiled = {loop};
-    CStatementPtr inner = body;
+    CStatementPtr inner = Sunk(loop->body[0]);
     while (tiled.size() < kMostTiled && inner->kind == Kind::kFor) {
       if (!Of(*inner).parallel) {
         const CStatementPtr turned = Interchanged(tiled, inner);
@@ -290,21 +296,144 @@ class Mapper {
       }
       if (!MayTile(tiled, *inner)) break;
       tiled.push_back(inner);
+      inner = Sunk(inner->body[0]);
+    }
+    return Tiled(FastestLast(std::move(tiled)), inner);
+  }
+
+  CStatementPtr AsWritten(const CStatementPtr& loop) {
+    std::vector<CStatementPtr> tiled = {loop};
+    CStatementPtr inner = Unwrapped(loop->body[0]);
+    while (tiled.size() < kMostTiled && inner->kind == Kind::kFor && Of(*inner).parallel && MayTile(tiled, *inner)) {
+      tiled.push_back(inner);
       inner = Unwrapped(inner->body[0]);
     }
     return Tiled(tiled, inner);
   }
 
+  // Loops inside of parallel ones of which nobody has said anything may be parallel, too.
+  void Ask(const CStatement& statement) {
+    if (statement.kind == Kind::kFor) {
+      Loop& loop = loops_[&statement];
+      if (!loop.parallel && !loop.asked) {
+        loop.asked = true;
+        loop.parallel = loop.proved = IsIndependent(statement);
+      }
+    }
+    for (const CStatementPtr& inner : statement.body) Ask(*inner);
+  }
+
+  static bool ReadsMemory(const CExpression& expression) {
+    return expression.kind == CExpression::Kind::kSubscript || expression.kind == CExpression::Kind::kCall ||
+           std::any_of(expression.operands.begin(), expression.operands.end(), [](const CExpressionPtr& operand) { return ReadsMemory(*operand); });
+  }
+  // A declaration that gives the same value wherever it stands.
+  bool IsPure(const CStatement& statement) const {
+    return statement.kind == Kind::kDeclaration && !statement.variable.array && statement.value != nullptr &&
+           IsIntegerType(statement.variable.type) && !ReadsMemory(*statement.value) && assigned_.count(statement.variable.name) == 0;
+  }
+  // The statements of a body, each with the declarations and conditions that it is under.
+  std::vector<CStatementPtr> Parts(const CStatementPtr& body) const {
+    const CStatementPtr statement = Unwrapped(body);
+    if (statement->kind == Kind::kIf && statement->body.size() == 1 && !ReadsMemory(*statement->value) && !UsesAssigned(*statement->value)) {
+      std::vector<CStatementPtr> parts = Parts(statement->body[0]);
+      if (parts.size() < 2) return {statement};
+      for (CStatementPtr& part : parts) part = CWhere(statement->value, part);
+      return parts;
+    }
+    if (statement->kind != Kind::kBlock) return {statement};
+    std::vector<CStatementPtr> declarations, parts;
+    for (const CStatementPtr& inner : statement->body) {
+      if (inner->kind == Kind::kDeclaration) {
+        if (!IsPure(*inner)) return {statement};
+        declarations.push_back(inner);
+        continue;
+      }
+      for (const CStatementPtr& part : Parts(inner)) {
+        std::vector<CStatementPtr> own = declarations;
+        own.push_back(part);
+        parts.push_back(own.size() == 1 ? part : CBlock(std::move(own)));
+      }
+    }
+    return parts;
+  }
+  bool UsesAssigned(const CExpression& expression) const {
+    std::set<std::string> names;
+    AddNames(expression, &names);
+    return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return assigned_.count(name) > 0; });
+  }
+
+  // Conditions and declarations around nothing but a parallel loop go into it.
+  CStatementPtr Sunk(const CStatementPtr& body) {
+    const CStatementPtr statement = Unwrapped(body);
+    if (statement->kind == Kind::kIf && statement->body.size() == 1 && !ReadsMemory(*statement->value) && !UsesAssigned(*statement->value)) {
+      const CStatementPtr inner = Sunk(statement->body[0]);
+      if (inner->kind != Kind::kFor || !Of(*inner).parallel || Uses(*statement->value, inner->variable.name)) return statement;
+      return WithBody(*inner, CWhere(statement->value, inner->body[0]));
+    }
+    if (statement->kind != Kind::kBlock || statement->body.size() < 2) return statement;
+    for (size_t i = 0; i + 1 < statement->body.size(); ++i)
+      if (!IsPure(*statement->body[i])) return statement;
+    const CStatementPtr inner = Sunk(statement->body.back());
+    if (inner->kind != Kind::kFor || !Of(*inner).parallel) return statement;
+    std::vector<CStatementPtr> sunk(statement->body.begin(), statement->body.end() - 1);
+    for (const CStatementPtr& declaration : sunk) {
+      if (declaration->variable.name == inner->variable.name) return statement;
+      for (const CExpressionPtr& part : {inner->start, inner->bound, inner->step})
+        if (Uses(*part, declaration->variable.name)) return statement;
+      if (Uses(*declaration->value, inner->variable.name)) return statement;
+    }
+    sunk.push_back(inner->body[0]);
+    return WithBody(*inner, CBlock(std::move(sunk)));
+  }
+
+  // The loop whose iterations touch entries next to each other is the innermost one, whose threads are: where the ranges of
+  // the loops are free of each other.
+  std::vector<CStatementPtr> FastestLast(std::vector<CStatementPtr> loops) {
+    if (loops.size() < 2) return loops;
+    for (const CStatementPtr& one : loops)
+      for (const CStatementPtr& other : loops)
+        for (const CExpressionPtr& part : {one->start, one->bound, one->step})
+          if (Uses(*part, other->variable.name)) return loops;
+    std::set<std::pair<int, int>> inside;
+    const auto collect = [&](auto&& self, const CExpression& expression) -> void {
+      if (expression.kind == CExpression::Kind::kSubscript) inside.insert({expression.position.line, expression.position.column});
+      for (const CExpressionPtr& operand : expression.operands) self(self, *operand);
+    };
+    const auto walk = [&](auto&& self, const CStatement& statement) -> void {
+      for (const CExpressionPtr& part : {statement.target, statement.value})
+        if (part != nullptr) collect(collect, *part);
+      for (const CStatementPtr& inner : statement.body) self(self, *inner);
+    };
+    walk(walk, *loops.back());
+    const Nest& nest = *checked_.nests[region_number_];
+    std::vector<int> steps_of_one(loops.size(), 0);
+    for (const NestAccess& access : nest.accesses) {
+      if (inside.count({access.position.line, access.position.column}) == 0) continue;
+      Polynomial flat(0);
+      for (size_t i = 0; i < access.index.size(); ++i) flat = i == 0 ? access.index[i] : flat * nest.arrays[access.array].extents[i] + access.index[i];
+      if (!flat.exact()) continue;
+      for (size_t i = 0; i < loops.size(); ++i) {
+        const auto number = numbers_.find(loops[i].get());
+        if (number == numbers_.end()) continue;
+        const std::vector<Polynomial> coefficients = flat.CoefficientsOf(nest.loops[number->second].symbol);
+        steps_of_one[i] += coefficients.size() == 2 && (coefficients[1] == Polynomial(1) || coefficients[1] == Polynomial(-1));
+      }
+    }
+    size_t fastest = loops.size() - 1;
+    for (size_t i = 0; i < loops.size(); ++i)
+      if (steps_of_one[i] > steps_of_one[fastest]) fastest = i;
+    std::rotate(loops.begin() + static_cast<std::ptrdiff_t>(fastest), loops.begin() + static_cast<std::ptrdiff_t>(fastest) + 1, loops.end());
+    return loops;
+  }
+
   // A loop over several statements whose iterations are apart does the same as a loop over each, one after
   // the other, unless scalars carry something from one to the next. It is worth it where one of them has
   // parallel loops.
-  bool MayDistribute(const CStatement& loop, const CStatement& body) {
-    if (std::any_of(body.body.begin(), body.body.end(),
-                    [](const CStatementPtr& part) { return part->kind == Kind::kDeclaration; }))
-      return false;
+  bool MayDistribute(const CStatement& loop) {
     for (const std::string& scalar : AssignedOutside(loop))
       if (!IsCounterAlone(loop, scalar)) return false;
-    return HasParallel(body);
+    return HasParallel(*loop.body[0]);
   }
 
   // `serial` is a loop around a parallel one alone, or around serial loops around one. Returns the parallel
@@ -506,6 +635,7 @@ class Mapper {
   MappedLoops mapped_;
   std::map<const CStatement*, Loop> loops_;
   std::vector<CStatementPtr> kept_;  // so that no other statement gets the address of one in loops_
+  std::set<std::string> assigned_;           // scalars of the region that get other values than their declarations give
   std::vector<CVariable> host_;              // counters of loops around
   std::set<std::string> taken_;
   std::map<std::string, std::string> shape_names_;

@@ -23,6 +23,8 @@ struct MappingOptions {
   // Loops that are not proved to be parallel run one iteration after the other, as the C program without its
   // pragmas does.
   bool proved_only = false;
+  // Statements stay in their order and loops around what they are around: loops are only cut into tiles.
+  bool as_written = false;
 };
 
 // Nests of `meta_for` stay as they are. Other parallel loops, up to three around one another, are cut into

@@ -24,6 +24,8 @@ constexpr size_t kMostPoints = 4000;        // values of parameters that are loo
 constexpr int64_t kLargestValue = 1024;     // of a parameter
 constexpr int kSampledLaunches = 4;         // of a kernel, for its prediction
 constexpr int64_t kPlainThreads = 256;
+// Instructions of a thread, some seconds on a GPU.
+constexpr double kMostWorkOfThread = 5e7;
 
 // A launch of a kernel stands for `weight` of them.
 struct SampledLaunch {
@@ -126,6 +128,17 @@ class CaseFinder {
       seconds += sample.weight * model.Estimate(traits).total_seconds;
     }
     return seconds;
+  }
+  // Instructions of a thread in all launches, one after the other.
+  double WorkOfThread(const IntegerValues& point) const {
+    double work = 0;
+    for (const SampledLaunch& sample : samples_) {
+      IntegerValues values = sample.values;
+      for (const auto& [name, value] : point) values[name] = value;
+      const KernelTraits traits = predictor_.Traits(sample.kernel, values, false, device_);
+      work += sample.weight * traits.instructions / (static_cast<double>(traits.blocks) * traits.threads);
+    }
+    return work;
   }
   int64_t SharedLimit() const { return TargetOf(device_.target()).simt() ? device_.shared_bytes_per_block() : int64_t{1} << 17; }
 
@@ -313,10 +326,21 @@ std::vector<ir::Kernel> IrKernelsOf(const LoopCode& code) {
   return kernels;
 }
 
+// Returns whether the reference as it was written takes too long: few threads may do all of it.
+absl::StatusOr<bool> TakesTooLong(const LoopSubmission& submission, const DeviceDescription& device) {
+  CaseFinder finder(submission, submission.reference, submission.reference_parameters, device);
+  FUSION_ASSIGN_OR_RETURN(const std::vector<IntegerValues> points, finder.Points());
+  const IntegerValues plain = finder.Plain(points);
+  FUSION_RETURN_IF_ERROR(finder.Sample(plain));
+  return finder.WorkOfThread(plain) > kMostWorkOfThread;
+}
+
 absl::Status AddReference(const LoopSubmission& submission, const DeviceDescription& device, v1::CandidateSet* set) {
-  FUSION_ASSIGN_OR_RETURN(const IntegerValues point, PlainPoint(submission, submission.reference, submission.reference_parameters, device));
+  FUSION_ASSIGN_OR_RETURN(const bool turned, TakesTooLong(submission, device));
+  const MappedLoops& mapped = turned ? submission.turned_reference : submission.reference;
+  FUSION_ASSIGN_OR_RETURN(const IntegerValues point, PlainPoint(submission, mapped, turned ? submission.turned_parameters : submission.reference_parameters, device));
   ErrorList errors(submission.file_name);
-  const LoopCode code = LowerLoops(submission.reference, {.constants = point, .reuse = false, .force_f64 = true, .prefix = "reference"}, &errors);
+  const LoopCode code = LowerLoops(mapped, {.constants = point, .reuse = false, .force_f64 = true, .prefix = "reference"}, &errors);
   if (!errors.empty()) return errors.ToStatus();
   std::vector<ir::Kernel> kernels = IrKernelsOf(code);
   kernels.push_back(CopyKernel());

@@ -184,12 +184,14 @@ absl::StatusOr<std::shared_ptr<const LoopSubmission>> CheckLoopSubmission(const 
   FUSION_ASSIGN_OR_RETURN(CheckedProgram checked, CheckLoops(submission->text, file, given));
   ErrorList errors(file);
   submission->mapped = MapLoops(checked, {}, &errors);
-  submission->reference = MapLoops(checked, {.proved_only = true}, &errors);
+  submission->reference = MapLoops(checked, {.proved_only = true, .as_written = true}, &errors);
+  submission->turned_reference = MapLoops(checked, {.proved_only = true}, &errors);
   submission->interface = InterfaceOf(submission->mapped.program, &errors);
   if (!errors.empty()) return errors.ToStatus();
   submission->program = std::move(checked.program);
   submission->parameters = ParametersOf(submission->mapped, submission->interface, submission->sizes);
   submission->reference_parameters = ParametersOf(submission->reference, submission->interface, submission->sizes);
+  submission->turned_parameters = ParametersOf(submission->turned_reference, submission->interface, submission->sizes);
   LoopInterface& interface = submission->interface;
   const std::vector<CVariable> constants = interface.constants;
   if (std::none_of(interface.arrays.begin(), interface.arrays.end(), [](const LoopArray& array) { return array.writes; }))

@@ -17,11 +17,13 @@ struct LoopSubmission {
   std::string file_name, text;
   CProgram program;         // as it was written
   MappedLoops mapped;       // its kernels
-  MappedLoops reference;    // the same with what is proved to be parallel alone
+  // The same with what is proved to be parallel alone, as it was written; and with the loops turned as those of
+  // `mapped` are, which takes less time.
+  MappedLoops reference, turned_reference;
   LoopInterface interface;  // of `mapped`, without parameters
   IntegerValues sizes;      // all that the interface needs
   // What a job chooses: parameters of the text that were not given, and shapes of blocks.
-  std::vector<CParameter> parameters, reference_parameters;
+  std::vector<CParameter> parameters, reference_parameters, turned_parameters;
   std::vector<double> tolerances;  // by array that is written
   v1::GraphSummary summary;
   std::string code_name;

@@ -83,7 +83,7 @@ TEST(ListingsTest, Addition) {
   Compare(Listing("addition.c"), "addition.c", {{{{"N", 64}}, {{"B0", 8}, {"B1", 16}}}, {{{"N", 33}}, {{"B0", 4}, {"B1", 4}}}});
 }
 TEST(ListingsTest, Decomposition) {
-  Compare(Listing("lu.c"), "lu.c", {{{{"N", 40}, {"G", 1}, {"B", 1}}, {{"s0", 1}, {"B0", 16}}}});
+  Compare(Listing("lu.c"), "lu.c", {{{{"N", 40}, {"G", 1}, {"B", 1}}, {{"s0", 1}, {"B0", 16}, {"s1", 2}, {"B1", 4}}}});
 }
 
 constexpr char kGemm[] = R"(
@@ -137,6 +137,17 @@ for (int i = 0; i < n; i++) {
 }
 #pragma endscop
 )";
+
+// Nothing that is turned around: what results are compared with.
+TEST(ListingsTest, AsWrittenAndProvedAlone) {
+  const auto checked = CheckLoops(Listing("lu.c"), "lu.c", {"N"});
+  ASSERT_TRUE(checked.ok());
+  ErrorList errors("lu.c");
+  const MappedLoops mapped = MapLoops(*checked, {.proved_only = true, .as_written = true}, &errors);
+  ASSERT_TRUE(errors.empty());
+  EXPECT_EQ(mapped.shapes.size(), 2u);  // of one loop
+  EXPECT_EQ(MapLoops(*checked, {.proved_only = true}, &errors).shapes.size(), 4u);
+}
 
 TEST(ListingsTest, LoopsOfPolyBench) {
   Compare(kGemm, "gemm.c", {{{{"ni", 33}, {"nj", 21}, {"nk", 17}}, {{"s0", 2}, {"B0", 8}, {"s1", 2}, {"B1", 4}}}});
