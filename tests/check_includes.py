@@ -60,7 +60,7 @@ MODULES = {
     "client/config": ["base/rpc"],
     # It reads graphs from files of JSON as the server does, and `doctor` asks what this machine offers to a worker.
     # The program is fusion-server, too, when it is called so.
-    "client/cli": ["server/rpc", "client/api", "client/config", "base/plots", "base/rpc", "server/parse", "server/loops", "server/loop_kernels", "server/linear", "worker/build", "worker/agent"],
+    "client/cli": ["server/rpc", "client/api", "client/config", "base/plots", "base/rpc", "server/parse", "server/loops", "server/loop_kernels", "server/linear", "worker/agent"],
     # The server in the program's own process, without a worker; declarations are checked as the server does.
     "client/tuner": ["client/config", "server/rpc", "server/upkeep", "server/tuner", "base/rpc"],
 }

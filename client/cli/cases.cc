@@ -19,8 +19,7 @@
 #include "server/loop_kernels/register_probe.h"
 #include "server/loops/check.h"
 #include "server/loops/logarithmic_program.h"
-#include "worker/build/builder.h"
-#include "worker/build/cubin.h"
+#include "worker/agent/local_compiler.h"
 
 namespace fusion {
 namespace {
@@ -52,29 +51,22 @@ struct CasesOptions {
   bool lp = false;
 };
 
-// What a compiler of this machine says of the registers that the kernels take, for loops whose text does not.
-absl::StatusOr<std::vector<CRegisters>> CompiledRegisters(const std::string& text, const CasesOptions& options) {
+// Asks a compiler of this machine for the registers that the kernels take, where the text does not say them.
+absl::StatusOr<std::vector<CRegisters>> CompiledRegistersOf(const std::string& text,
+                                                            const CasesOptions& options) {
   FUSION_ASSIGN_OR_RETURN(const RegisterProbe probe, ProbeRegisters(text, options.file));
-  const auto builder = MakeBuilder(v1::CUDA);
-  if (!builder.ok())
-    return absl::FailedPreconditionError(
-        absl::StrCat("registers are not known: say \"#pragma fusion registers WITH ONE\" before the loops, or "
-                     "install NVRTC, which tells them: ",
-                     builder.status().message()));
-  v1::BuildTask task;
-  task.set_target(v1::CUDA);
-  task.set_arch(options.arch);
-  task.set_source(probe.source);
-  const BuildOutput built = (*builder)->Build(task);
-  if (built.result.outcome() != v1::OK)
-    return absl::InternalError(absl::StrCat("the kernels do not compile for ", options.arch, ": ", built.result.log()));
-  FUSION_ASSIGN_OR_RETURN(const std::vector<CubinKernel> kernels, ReadCubin(built.binary));
+  auto counted = CompiledRegisters(probe.source, options.arch);
+  if (absl::IsFailedPrecondition(counted.status()))
+    return absl::FailedPreconditionError(absl::StrCat(
+        "registers are not known: say \"#pragma fusion registers WITH ONE\" before the loops, or "
+        "install NVRTC, which tells them: ",
+        counted.status().message()));
+  if (!counted.ok()) return counted.status();
   std::vector<CRegisters> registers(probe.kernels);
-  for (int i = 0; i < probe.kernels; ++i)
-    for (const CubinKernel& kernel : kernels) {
-      if (kernel.name == absl::StrCat("granular", i)) registers[i].granular = kernel.registers;
-      if (kernel.name == absl::StrCat("single", i)) registers[i].single = kernel.registers;
-    }
+  for (int i = 0; i < probe.kernels; ++i) {
+    registers[i].granular = (*counted)[absl::StrCat("granular", i)];
+    registers[i].single = (*counted)[absl::StrCat("single", i)];
+  }
   return registers;
 }
 
@@ -98,8 +90,8 @@ ExitCode Select(const Invocation& invocation, const CasesOptions& options) {
     const v1::KernelEstimate& estimate = candidate.estimates(0);
     ++rank;
     if (!invocation.json)
-      std::cout << absl::StrFormat("%3d  %10.1f us  %3.0f%% of threads  ", rank, candidate.predicted_seconds() * 1e6,
-                                   100 * estimate.occupancy())
+      std::cout << absl::StrFormat("%3d  %10.1f us  %3.0f%% of threads  ", rank,
+                                   candidate.predicted_seconds() * 1e6, 100 * estimate.occupancy())
                 << candidate.description() << "\n";
     list.push_back({{"description", candidate.description()},
                     {"predicted_seconds", candidate.predicted_seconds()},
@@ -108,7 +100,9 @@ ExitCode Select(const Invocation& invocation, const CasesOptions& options) {
                     {"shared_bytes", candidate.kernels(0).shared_bytes()}});
   }
   if (invocation.json)
-    std::cout << JsonText({{"schema", "fusion.choices/1"}, {"device", explained->device().name()}, {"choices", std::move(list)}});
+    std::cout << JsonText({{"schema", "fusion.choices/1"},
+                           {"device", explained->device().name()},
+                           {"choices", std::move(list)}});
   return kDone;
 }
 
@@ -125,7 +119,7 @@ ExitCode Cases(const Invocation& invocation, const CasesOptions& options) {
   std::vector<CRegisters> registers;
   const bool compiled = !GivesRegisters(checked->program);
   if (compiled) {
-    auto found = CompiledRegisters(*text, options);
+    auto found = CompiledRegistersOf(*text, options);
     if (!found.ok()) return report(found.status());
     registers = *std::move(found);
   }
@@ -155,8 +149,9 @@ ExitCode Cases(const Invocation& invocation, const CasesOptions& options) {
     if (options.lp) {
       const auto program = LogarithmicProgramOf(discussion, kWordsOfTheProgram);
       const std::string solved =
-          program ? LogarithmicText(*program, SolveLinearProgram(program->program, DeadlineAfter(kProgramTime)))
-                  : "words and threads are no products of parameters: there is no such program\n";
+          program
+              ? LogarithmicText(*program, SolveLinearProgram(program->program, DeadlineAfter(kProgramTime)))
+              : "words and threads are no products of parameters: there is no such program\n";
       if (!invocation.json) std::cout << "\n" << solved;
       kernel["lp"] = solved;
     }
@@ -169,7 +164,8 @@ ExitCode Cases(const Invocation& invocation, const CasesOptions& options) {
     return kDone;
   }
   std::cout << "\nZ_B: words of four bytes that a block may share; R_B: registers that a thread may have\n";
-  if (compiled) std::cout << "registers: as compiled for " << options.arch << ", with a granularity of 4 and of 1\n";
+  if (compiled)
+    std::cout << "registers: as compiled for " << options.arch << ", with a granularity of 4 and of 1\n";
   std::cout << "(1) accept the registers, (2) common subexpressions, (3a) keep the granularity, (3b) "
                "reduce it to 1,\n"
                "(4a) cache, (4b) refuse caching\n";
@@ -183,14 +179,18 @@ void AddCasesCommand(CLI::App* app, Invocation* invocation) {
   CLI::App* command = app->add_subcommand(
       "cases", "Discuss kernels of loops in C: one for each case of parameters and machines");
   command->add_option("FILE", options->file, "Loops: .c")->required();
-  command->add_option("--arch", options->arch, "Architecture that registers are counted and times predicted for")
+  command
+      ->add_option("--arch", options->arch, "Architecture that registers are counted and times predicted for")
       ->capture_default_str();
   command
       ->add_option("--select", options->select,
-                   "Value of a size, as n=4096; may be repeated: choose values of the parameters for these sizes, the ten best as predicted")
+                   "Value of a size, as n=4096; may be repeated: choose values of the parameters for these "
+                   "sizes, the ten best as predicted")
       ->allow_extra_args(false);
   AddTargetOption(command, &options->target);
-  command->add_flag("--lp", options->lp, "Also print the linear program in logarithms of the parameters, with 48 KiB of shared memory, and its optimum");
+  command->add_flag("--lp", options->lp,
+                    "Also print the linear program in logarithms of the parameters, with 48 KiB of shared "
+                    "memory, and its optimum");
   AddCommonOptions(command, invocation);
   command->callback([=] { invocation->run = [=] { return Cases(*invocation, *options); }; });
 }

@@ -1,5 +1,5 @@
-// fusion-client: everything that people and scripts ask of fusion. Called as fusion-server it is that: most of
-// the two is the same code, and a package has it once.
+// fusion-client: everything that people and scripts ask of fusion. Called as fusion-server it is that: most
+// of the two is the same code, and a package has it once.
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 

@@ -265,8 +265,8 @@ std::string ResultText(const v1::JobResult& result, const TextStyle& style) {
                                   " on ", DeviceText(result.device()), "\n");
   std::vector<std::string> bounds;
   if (result.floor_bytes() > 0)
-    bounds.push_back(
-        absl::StrCat("floor ", FormatSeconds(result.floor_seconds()), " for ", FormatBytes(result.floor_bytes())));
+    bounds.push_back(absl::StrCat("floor ", FormatSeconds(result.floor_seconds()), " for ",
+                                  FormatBytes(result.floor_bytes())));
   if (result.unfused().samples() > 0)
     bounds.push_back(absl::StrCat(IsOfLoops(result) ? "plain kernels " : "unfused ",
                                   IntervalText(result.unfused(), unit), " ", unit.name));

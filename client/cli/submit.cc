@@ -47,8 +47,8 @@ ExitCode Submit(const Invocation& invocation, const SubmitOptions& options) {
     if (!std::isfinite(seconds))
       return invocation.Report(
           absl::InvalidArgumentError(absl::StrCat(option, ": must be a number of seconds")));
-  absl::StatusOr<SourceFile> file =
-      IsCFile(options.file) ? ReadLoops(options.file, options.sizes) : ReadSource(options.file, options.sizes);
+  absl::StatusOr<SourceFile> file = IsCFile(options.file) ? ReadLoops(options.file, options.sizes)
+                                                          : ReadSource(options.file, options.sizes);
   if (!file.ok()) return invocation.Report(file.status());
   v1::SubmitRequest request;
   if (absl::Status status = AddTolerances(options.measurement.tolerances, &request); !status.ok())
@@ -122,9 +122,12 @@ ExitCode Submit(const Invocation& invocation, const SubmitOptions& options) {
 
 void AddSubmitCommand(CLI::App* app, Invocation* invocation) {
   auto options = std::make_shared<SubmitOptions>();
-  CLI::App* command =
-      app->add_subcommand("submit", "Find, build, verify and time fused kernels for a graph, or kernels of loops in C; best first");
-  command->add_option("FILE", options->file, "Graph: .fuse, .json or .pb; - reads .fuse from stdin. Or marked loops in C: .c")
+  CLI::App* command = app->add_subcommand(
+      "submit",
+      "Find, build, verify and time fused kernels for a graph, or kernels of loops in C; best first");
+  command
+      ->add_option("FILE", options->file,
+                   "Graph: .fuse, .json or .pb; - reads .fuse from stdin. Or marked loops in C: .c")
       ->required();
   command->add_option("--size", options->sizes, "Value of a size, as n=1000000; may be repeated")
       ->allow_extra_args(false);

@@ -14,14 +14,17 @@ std::string DeviceName(const std::string& name) {
       // of kernels
       "lane", "lanes", "block", "grid", "group", "groups", "shared", "kept", "item", "arguments", "items",
       // of C++ and CUDA, and macros that headers have
-      "and", "and_eq", "asm", "bitand", "bitor", "bool", "catch", "class", "compl", "concept", "constexpr", "delete", "dynamic_cast", "explicit",
-      "export", "false", "friend", "mutable", "namespace", "new", "not", "not_eq", "nullptr", "operator", "or", "or_eq", "private", "protected",
-      "public", "requires", "template", "this", "throw", "true", "try", "typeid", "typename", "using", "virtual", "xor", "xor_eq", "linux",
-      "unix", "threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize", "alignas", "alignof", "decltype", "noexcept", "wchar_t", "I", "NULL", "min",
-      "max", "j0", "j1", "jn", "y0", "y1", "yn", "gamma", "double2", "float2", "float4", "int2", "int4"};
+      "and", "and_eq", "asm", "bitand", "bitor", "bool", "catch", "class", "compl", "concept", "constexpr",
+      "delete", "dynamic_cast", "explicit", "export", "false", "friend", "mutable", "namespace", "new", "not",
+      "not_eq", "nullptr", "operator", "or", "or_eq", "private", "protected", "public", "requires",
+      "template", "this", "throw", "true", "try", "typeid", "typename", "using", "virtual", "xor", "xor_eq",
+      "linux", "unix", "threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize", "alignas", "alignof",
+      "decltype", "noexcept", "wchar_t", "I", "NULL", "min", "max", "j0", "j1", "jn", "y0", "y1", "yn",
+      "gamma", "double2", "float2", "float4", "int2", "int4"};
   if (absl::StartsWith(name, "@")) return absl::StrCat("fu_", name.substr(1));  // no name of a text
   const bool prefixed = absl::StartsWith(name, "_") || absl::StartsWithIgnoreCase(name, "fu_") ||
-                        absl::StartsWithIgnoreCase(name, "fusion") || absl::StartsWith(name, "a_") || absl::StrContains(name, "__");
+                        absl::StartsWithIgnoreCase(name, "fusion") || absl::StartsWith(name, "a_") ||
+                        absl::StrContains(name, "__");
   return prefixed || taken->count(name) > 0 ? absl::StrCat("c_", name) : name;
 }
 
@@ -47,7 +50,7 @@ CExpressionPtr DeviceCall(const CExpression& call, bool force_f64) {
                               : CLarger(call.operands[0], call.operands[1]);
   auto copy = std::make_shared<CExpression>(call);
   if (call.text == "abs" && call.operands.size() == 1) {
-    // Of C, which takes an int.
+    // C's takes an int.
     auto whole = std::make_shared<CExpression>();
     whole->kind = CExpression::Kind::kCast;
     whole->text = "int";
@@ -55,7 +58,8 @@ CExpressionPtr DeviceCall(const CExpression& call, bool force_f64) {
     copy->operands = {whole};
     return copy;
   }
-  if (force_f64 && absl::EndsWith(call.text, "f") && call.text != "erf") copy->text = call.text.substr(0, call.text.size() - 1);
+  if (force_f64 && absl::EndsWith(call.text, "f") && call.text != "erf")
+    copy->text = call.text.substr(0, call.text.size() - 1);
   return copy;
 }
 
@@ -63,7 +67,8 @@ CExpressionPtr DeviceExpression(const CExpression& expression, bool force_f64) {
   using Kind = CExpression::Kind;
   auto copy = std::make_shared<CExpression>(expression);
   for (CExpressionPtr& operand : copy->operands) operand = DeviceExpression(*operand, force_f64);
-  if (expression.kind == Kind::kName || expression.kind == Kind::kSubscript) copy->text = DeviceName(expression.text);
+  if (expression.kind == Kind::kName || expression.kind == Kind::kSubscript)
+    copy->text = DeviceName(expression.text);
   if (expression.kind == Kind::kCast) copy->text = DeviceType(expression.type, force_f64);
   if (expression.kind == Kind::kCall) return DeviceCall(*copy, force_f64);
   return copy;

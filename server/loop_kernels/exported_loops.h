@@ -1,8 +1,9 @@
-// The folder that a person takes away of loops in C: sources that build alone, an example that verifies them against the serial
-// program, and how to build it.
+// The folder that a person takes away of loops in C: sources that build alone, an example that verifies them
+// against the serial program, and how to build it.
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "fusion/v1/artifact.pb.h"
@@ -14,24 +15,32 @@
 
 namespace fusion {
 
+// Values of the parameters, with what they give.
+struct LoopVariant {
+  IntegerValues parameters;
+  bool cached = false;
+  std::string text;  // "s=4 B=256, shared a"
+};
+
 struct LoopsExport {
   const Target& target;
   std::string arch;  // what it is compiled for, "sm_90"
   const CProgram& program;
   const MappedLoops& mapped;
   const LoopInterface& interface;
-  IntegerValues parameters;  // of the case
-  bool cached = false;
-  IntegerValues sizes;         // defaults of the example
-  const v1::Session& session;  // what values the arrays of the example have, and the tolerances
-  std::string file_name, text;  // of the source
-  std::string description;      // for the comment at the top
-  std::string verified;         // "Verified on ...", for the same
+  std::vector<LoopVariant> variants;  // best first: of those that a call's sizes permit the first one runs
+  IntegerValues least;                // values of the parameters that leave nothing out: of the reference
+  IntegerValues sizes;                // defaults of the example
+  const v1::Session& session;         // what values the arrays of the example have, and the tolerances
+  std::string file_name, text;        // of the source
+  std::string description;            // for the comment at the top
+  std::string verified;               // "Verified on ...", for the same
   ExportedNames names;
 };
 
-// Files, where nobody asked for another name: fused.cu (or fused.cc), fused.h, fusion_device.h, reference.cc, example.cu (or
-// example.cc), loops.c, CMakeLists.txt, README.md. Deterministic. Errors are those of LowerLoops.
+// Files, where nobody asked for another name: fused.cu (or fused.cc), fused.h, fusion_device.h, reference.cc,
+// example.cu (or example.cc), tuned.cu (or tuned.cc), which chooses the variant while it runs (client/tuner),
+// loops.c, CMakeLists.txt, README.md. Deterministic. Errors are those of LowerLoops.
 absl::StatusOr<v1::Artifact> ExportLoops(const LoopsExport& request);
 
 }  // namespace fusion

@@ -15,12 +15,15 @@ namespace {
 using Kind = CStatement::Kind;
 
 void AddDeclared(const CStatement& statement, std::set<std::string>* names) {
-  if (statement.kind == Kind::kDeclaration || (statement.kind == Kind::kFor && statement.declares)) names->insert(statement.variable.name);
+  if (statement.kind == Kind::kDeclaration || (statement.kind == Kind::kFor && statement.declares))
+    names->insert(statement.variable.name);
   for (const CStatementPtr& inner : statement.body) AddDeclared(*inner, names);
 }
 
 void AddWritten(const CStatement& statement, std::set<std::string>* arrays, std::set<std::string>* scalars) {
-  if (statement.kind == Kind::kAssignment) (statement.target->kind == CExpression::Kind::kSubscript ? arrays : scalars)->insert(statement.target->text);
+  if (statement.kind == Kind::kAssignment)
+    (statement.target->kind == CExpression::Kind::kSubscript ? arrays : scalars)
+        ->insert(statement.target->text);
   if (statement.kind == Kind::kFor && !statement.declares) scalars->insert(statement.variable.name);
   for (const CStatementPtr& inner : statement.body) AddWritten(*inner, arrays, scalars);
 }
@@ -49,7 +52,9 @@ class SerialPrinter {
     Statement(statement, 1);
     return std::move(text_);
   }
-  std::string Text(const CExpression& expression) const { return CText(*DeviceExpression(*Flat(expression), force_f64_)); }
+  std::string Text(const CExpression& expression) const {
+    return CText(*DeviceExpression(*Flat(expression), force_f64_));
+  }
   const char* Type(CType type) const { return DeviceType(type, force_f64_); }
 
  private:
@@ -79,8 +84,10 @@ class SerialPrinter {
         Line(depth, "}");
         break;
       case Kind::kDeclaration: {
-        std::string line = absl::StrCat(Type(statement.variable.type), " ", DeviceName(statement.variable.name));
-        for (const CExpressionPtr& extent : statement.variable.extents) absl::StrAppend(&line, "[", Text(*extent), "]");
+        std::string line =
+            absl::StrCat(Type(statement.variable.type), " ", DeviceName(statement.variable.name));
+        for (const CExpressionPtr& extent : statement.variable.extents)
+          absl::StrAppend(&line, "[", Text(*extent), "]");
         if (statement.value != nullptr) absl::StrAppend(&line, " = ", Text(*statement.value));
         Line(depth, line, ";");
         break;
@@ -99,8 +106,10 @@ class SerialPrinter {
         break;
       case Kind::kFor: {
         const std::string counter = DeviceName(statement.variable.name);
-        Line(depth, "for (", statement.declares ? absl::StrCat(Type(statement.variable.type), " ") : "", counter, " = ", Text(*statement.start), "; ",
-             counter, " ", statement.relation, " ", Text(*statement.bound), "; ", counter, statement.down ? " -= " : " += ", Text(*statement.step), ") {");
+        Line(depth, "for (", statement.declares ? absl::StrCat(Type(statement.variable.type), " ") : "",
+             counter, " = ", Text(*statement.start), "; ", counter, " ", statement.relation, " ",
+             Text(*statement.bound), "; ", counter, statement.down ? " -= " : " += ", Text(*statement.step),
+             ") {");
         Statement(*statement.body[0], depth + 1);
         Line(depth, "}");
         break;
@@ -127,14 +136,19 @@ LoopInterface InterfaceOf(const CProgram& program, ErrorList* errors) {
     std::set<std::string> used = UsedOutside(region);
     for (size_t i = 0; i < region.scope.size(); ++i) {
       const CVariable& variable = region.scope[i];
-      const bool shadowed = std::any_of(region.scope.begin() + static_cast<std::ptrdiff_t>(i) + 1, region.scope.end(), [&](const CVariable& later) { return later.name == variable.name; });
+      const bool shadowed =
+          std::any_of(region.scope.begin() + static_cast<std::ptrdiff_t>(i) + 1, region.scope.end(),
+                      [&](const CVariable& later) { return later.name == variable.name; });
       if (shadowed || used.erase(variable.name) == 0) continue;
       if (!variable.array && scalars.count(variable.name) > 0) continue;  // a counter, or an iteration's own
       const auto [at, added] = known.emplace(variable.name, variable);
       if (added) {
         order.push_back(variable);
-      } else if (at->second.position.line != variable.position.line || at->second.position.column != variable.position.column) {
-        errors->Add({variable.position}, absl::StrCat(variable.name, " is declared at ", at->second.position.line, ":", at->second.position.column, ", too; give loops of one function"));
+      } else if (at->second.position.line != variable.position.line ||
+                 at->second.position.column != variable.position.column) {
+        errors->Add({variable.position},
+                    absl::StrCat(variable.name, " is declared at ", at->second.position.line, ":",
+                                 at->second.position.column, ", too; give loops of one function"));
       }
     }
     for (const std::string& name : used)
@@ -142,8 +156,12 @@ LoopInterface InterfaceOf(const CProgram& program, ErrorList* errors) {
   }
   for (const CVariable& variable : order) {
     if (variable.array) {
-      if (variable.extents.empty() || std::any_of(variable.extents.begin(), variable.extents.end(), [](const CExpressionPtr& extent) { return extent == nullptr; }))
-        errors->Add({variable.position}, absl::StrCat("how many entries ", variable.name, " has is not said; declare it with its extents, as in ", variable.name, "[n]"));
+      if (variable.extents.empty() ||
+          std::any_of(variable.extents.begin(), variable.extents.end(),
+                      [](const CExpressionPtr& extent) { return extent == nullptr; }))
+        errors->Add({variable.position}, absl::StrCat("how many entries ", variable.name,
+                                                      " has is not said; declare it with its extents, as in ",
+                                                      variable.name, "[n]"));
       interface.arrays.push_back({variable, arrays_written.count(variable.name) > 0});
     } else if (IsIntegerType(variable.type) && (variable.constant || variable.initial != nullptr)) {
       interface.constants.push_back(variable);
@@ -168,12 +186,17 @@ std::optional<int64_t> EntriesOf(const CVariable& array, const IntegerValues& va
 
 std::string ConstantsText(const LoopInterface& interface, const IntegerValues& parameters) {
   std::string text;
-  for (const auto& [name, value] : parameters) absl::StrAppend(&text, "  const int ", DeviceName(name), " = ", value, ";\n  (void)", DeviceName(name), ";\n");
+  for (const auto& [name, value] : parameters)
+    absl::StrAppend(&text, "  const int ", DeviceName(name), " = ", value, ";\n  (void)", DeviceName(name),
+                    ";\n");
   for (const CVariable& constant : interface.constants) {
-    const bool narrow = constant.constant && *constant.constant >= -2147483647 && *constant.constant <= 2147483647;
+    const bool narrow =
+        constant.constant && *constant.constant >= -2147483647 && *constant.constant <= 2147483647;
     const std::string name = DeviceName(constant.name);
     absl::StrAppend(&text, "  const ", narrow ? "int" : DeviceType(constant.type, false), " ", name, " = ",
-                    constant.initial != nullptr ? CText(*DeviceExpression(*constant.initial, false)) : absl::StrCat(*constant.constant), ";\n  (void)", name, ";\n");
+                    constant.initial != nullptr ? CText(*DeviceExpression(*constant.initial, false))
+                                                : absl::StrCat(*constant.constant),
+                    ";\n  (void)", name, ";\n");
   }
   return text;
 }
@@ -182,12 +205,16 @@ std::string PrintSerial(const CProgram& program, const LoopInterface& interface,
                         const std::string& name, bool force_f64) {
   std::vector<std::string> parameters;
   for (const std::string& integer : interface.integers) parameters.push_back("int " + DeviceName(integer));
-  for (const CVariable& scalar : interface.scalars) parameters.push_back(absl::StrCat(DeviceType(scalar.type, force_f64), " ", DeviceName(scalar.name)));
+  for (const CVariable& scalar : interface.scalars)
+    parameters.push_back(absl::StrCat(DeviceType(scalar.type, force_f64), " ", DeviceName(scalar.name)));
   for (const LoopArray& array : interface.arrays)
-    parameters.push_back(absl::StrCat(array.writes ? "" : "const ", DeviceType(array.variable.type, force_f64), "* ", DeviceName(array.variable.name)));
-  std::string text = absl::StrCat("void ", name, "(", absl::StrJoin(parameters, ", "), ") {\n", ConstantsText(interface, values));
+    parameters.push_back(absl::StrCat(array.writes ? "" : "const ",
+                                      DeviceType(array.variable.type, force_f64), "* ",
+                                      DeviceName(array.variable.name)));
+  std::string text = absl::StrCat("void ", name, "(", absl::StrJoin(parameters, ", "), ") {\n",
+                                  ConstantsText(interface, values));
   for (const CRegion& region : program.regions) {
-    // What loops count or keep outside of themselves.
+    // Loops count with these scalars, or keep something in them, outside of themselves.
     std::set<std::string> arrays, scalars, declared;
     AddWritten(*region.statement, &arrays, &scalars);
     AddDeclared(*region.statement, &declared);
@@ -199,7 +226,8 @@ std::string PrintSerial(const CProgram& program, const LoopInterface& interface,
         if (variable.name == scalar) type = variable.type;
       absl::StrAppend(&text, "  ", DeviceType(type, force_f64), " ", DeviceName(scalar), ";\n");
     }
-    absl::StrAppend(&text, SerialPrinter(interface, force_f64).Print(*region.statement), program.regions.size() > 1 ? "  }\n" : "");
+    absl::StrAppend(&text, SerialPrinter(interface, force_f64).Print(*region.statement),
+                    program.regions.size() > 1 ? "  }\n" : "");
   }
   return text + "}\n";
 }

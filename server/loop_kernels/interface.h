@@ -1,4 +1,4 @@
-// What loops read and write, and what has to be known to run them.
+// The interface of loops says what they read and write, and what has to be known to run them.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,11 @@ struct LoopArray {
 };
 
 struct LoopInterface {
-  std::vector<LoopArray> arrays;          // in the order of their declarations
-  std::vector<CVariable> scalars;         // real numbers that are read
-  std::vector<std::string> integers;      // without a value in the text, that loops, or extents of arrays, need
-  std::vector<CVariable> constants;       // integers that the text gives a value: numbers, or what follows from others
+  std::vector<LoopArray> arrays;      // in the order of their declarations
+  std::vector<CVariable> scalars;     // real numbers that are read
+  std::vector<std::string> integers;  // without a value in the text, that loops, or extents of arrays, need
+  std::vector<CVariable>
+      constants;  // integers that the text gives a value: numbers, or what follows from others
 };
 
 // Reports arrays of unknown extents, and names that two loops mean different variables by.
@@ -31,13 +32,14 @@ LoopInterface InterfaceOf(const CProgram& program, ErrorList* errors);
 // Returns how many entries an array has: nothing where an extent has no value, or is below 1.
 std::optional<int64_t> EntriesOf(const CVariable& array, const IntegerValues& values);
 
-// Returns declarations of these parameters, and of the interface's constants, which follow from its integers and from them.
+// Returns declarations of these parameters, and of the interface's constants, which follow from its integers
+// and from them.
 std::string ConstantsText(const LoopInterface& interface, const IntegerValues& parameters);
 
-// Returns all loops as one function of C and C++, in which each is done one iteration after the other: `void NAME(int n, ...,
-// double alpha, ..., float* a, ...)`, with the integers, scalars and arrays of the interface in their order. `parameters`:
-// values of names that are not among these. `force_f64`: float becomes double.
-std::string PrintSerial(const CProgram& program, const LoopInterface& interface, const IntegerValues& parameters,
-                        const std::string& name, bool force_f64);
+// Returns all loops as one function of C and C++, in which each is done one iteration after the other: `void
+// NAME(int n, ..., double alpha, ..., float* a, ...)`, with the integers, scalars and arrays of the interface
+// in their order. `parameters`: values of names that are not among these. `force_f64`: float becomes double.
+std::string PrintSerial(const CProgram& program, const LoopInterface& interface,
+                        const IntegerValues& parameters, const std::string& name, bool force_f64);
 
 }  // namespace fusion

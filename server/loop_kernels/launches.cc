@@ -18,7 +18,8 @@ class Host {
   absl::Status Run(const std::vector<HostStep>& steps, IntegerValues values) {
     for (const HostStep& step : steps) {
       if (++steps_ > kMostHostSteps)
-        return absl::InvalidArgumentError(absl::StrCat("the host does more than ", kMostHostSteps, " steps between kernels"));
+        return absl::InvalidArgumentError(
+            absl::StrCat("the host does more than ", kMostHostSteps, " steps between kernels"));
       FUSION_RETURN_IF_ERROR(Do(step, &values));
     }
     return absl::OkStatus();
@@ -33,7 +34,8 @@ class Host {
   absl::Status Do(const HostStep& step, IntegerValues* values) {
     switch (step.kind) {
       case HostStep::Kind::kLet: {
-        FUSION_ASSIGN_OR_RETURN((*values)[step.statement->variable.name], Value(*step.statement->value, *values));
+        FUSION_ASSIGN_OR_RETURN((*values)[step.statement->variable.name],
+                                Value(*step.statement->value, *values));
         return absl::OkStatus();
       }
       case HostStep::Kind::kIf: {
@@ -46,7 +48,8 @@ class Host {
         IntegerValues inner = *values;
         for (int64_t i = 0; i < trips; ++i) {
           inner[""] = i;
-          FUSION_ASSIGN_OR_RETURN(const int64_t counter, Value(*CounterValue(*step.statement, number), inner));
+          FUSION_ASSIGN_OR_RETURN(const int64_t counter,
+                                  Value(*CounterValue(*step.statement, number), inner));
           IntegerValues with = *values;
           with[step.statement->variable.name] = counter;
           FUSION_RETURN_IF_ERROR(Run(step.body, std::move(with)));
@@ -59,10 +62,12 @@ class Host {
           FUSION_ASSIGN_OR_RETURN(const int64_t size, Value(*extent, *values));
           if (size <= 0) return absl::OkStatus();
           if (__builtin_mul_overflow(blocks, size, &blocks) || blocks > kMostBlocks)
-            return absl::InvalidArgumentError(absl::StrCat("a grid would have more than ", kMostBlocks, " blocks"));
+            return absl::InvalidArgumentError(
+                absl::StrCat("a grid would have more than ", kMostBlocks, " blocks"));
         }
         if (++launches_ > kMostLaunches)
-          return absl::InvalidArgumentError(absl::StrCat("the program has more than ", kMostLaunches, " launches"));
+          return absl::InvalidArgumentError(
+              absl::StrCat("the program has more than ", kMostLaunches, " launches"));
         return on_launch_(step.kernel, blocks, *values);
       }
     }
@@ -78,7 +83,8 @@ class Host {
 
 absl::Status ForEachLaunch(const LoopCode& code, const IntegerValues& given, const OnLaunch& on_launch) {
   Host host(code, on_launch);
-  for (const RegionSteps& region : code.regions) FUSION_RETURN_IF_ERROR(host.Run(region.steps, ScopeValues(region.scope, given)));
+  for (const RegionSteps& region : code.regions)
+    FUSION_RETURN_IF_ERROR(host.Run(region.steps, ScopeValues(region.scope, given)));
   return absl::OkStatus();
 }
 

@@ -1,4 +1,4 @@
-// What a host launches, in order, at known sizes.
+// Goes through what a host launches, in order, at known sizes.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ using OnLaunch = std::function<absl::Status(int kernel, int64_t blocks, const In
 // A program of more launches, or more steps of the host between them, is none that is worth a GPU.
 inline constexpr int64_t kMostLaunches = 1 << 14, kMostHostSteps = 1 << 20;
 
-// Goes through all launches; those without blocks are left out. InvalidArgument: an integer has no value, or there are
-// more than kMostLaunches.
+// Goes through all launches; those without blocks are left out. InvalidArgument: an integer has no value, or
+// there are more than kMostLaunches.
 absl::Status ForEachLaunch(const LoopCode& code, const IntegerValues& given, const OnLaunch& on_launch);
 
 }  // namespace fusion

@@ -9,11 +9,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "server/loop_kernels/device_text.h"
+#include "server/loop_kernels/reuse.h"
 #include "server/loops/build_c.h"
 #include "server/loops/footprint.h"
 #include "server/loops/nest.h"
-#include "server/loop_kernels/device_text.h"
-#include "server/loop_kernels/reuse.h"
 
 namespace fusion {
 namespace {
@@ -41,9 +41,15 @@ void AddMetaDepths(const CStatement& statement, int depth, std::set<int>* depths
 // Lowers one kernel.
 class KernelLowering {
  public:
-  KernelLowering(const CProgram& program, const CRegion& region, const Nest& nest, const LoopLoweringOptions& options,
-                 const std::set<std::string>& host_names, ErrorList* errors)
-      : program_(program), region_(region), nest_(nest), options_(options), host_names_(host_names), errors_(errors),
+  KernelLowering(const CProgram& program, const CRegion& region, const Nest& nest,
+                 const LoopLoweringOptions& options, const std::set<std::string>& host_names,
+                 ErrorList* errors)
+      : program_(program),
+        region_(region),
+        nest_(nest),
+        options_(options),
+        host_names_(host_names),
+        errors_(errors),
         values_(ScopeValues(region.scope, options.constants)) {}
 
   LoopKernel Lower(const CStatement& root, const KernelLoops* loops, std::string name) {
@@ -52,7 +58,9 @@ class KernelLowering {
     std::set<int> depths;
     AddMetaDepths(root, 0, &depths);
     if (depths.size() != 1 || *depths.begin() % 2 != 0) {
-      Refuse("the number of meta_for loops around each other has to be even, and the same everywhere in a kernel");
+      Refuse(
+          "the number of meta_for loops around each other has to be even, and the same everywhere in a "
+          "kernel");
       return out;
     }
     block_loops_ = *depths.begin() / 2;
@@ -62,7 +70,8 @@ class KernelLowering {
     lanes_ = 1;
     MeasureLanes(root, 0);
     if (lanes_ < 1 || lanes_ > kMostBlockThreads) {
-      Refuse(absl::StrCat("a block would have ", lanes_, " threads; 1 to ", kMostBlockThreads, " are possible"));
+      Refuse(
+          absl::StrCat("a block would have ", lanes_, " threads; 1 to ", kMostBlockThreads, " are possible"));
       return out;
     }
     std::vector<ir::Statement> body = std::move(head_);
@@ -76,9 +85,11 @@ class KernelLowering {
     out.shared_bytes = shared_bytes_;
     for (const Box& box : boxes_) {
       const std::string& array = nest_.arrays[box.touched.array].variable.name;
-      if (std::find(out.cached.begin(), out.cached.end(), array) == out.cached.end()) out.cached.push_back(array);
+      if (std::find(out.cached.begin(), out.cached.end(), array) == out.cached.end())
+        out.cached.push_back(array);
     }
-    out.kernel.sections.push_back({.group_threads = static_cast<int>(lanes_), .lane_variables = {}, .body = body});
+    out.kernel.sections.push_back(
+        {.group_threads = static_cast<int>(lanes_), .lane_variables = {}, .body = body});
     return out;
   }
 
@@ -109,7 +120,7 @@ class KernelLowering {
     CollectWrites(root);
     Close();
   }
-  // What declarations of used names use is used.
+  // Adds the names that declarations of used names use.
   void Close() {
     for (size_t before = 0; before != used_.size();) {
       before = used_.size();
@@ -131,46 +142,63 @@ class KernelLowering {
     const auto integer = [&](const std::string& name, CType type) {
       const std::string own = DeviceName(name);
       if (const auto value = options_.constants.find(name); value != options_.constants.end()) {
-        head_.push_back(ir::Text(absl::StrCat("const ", DeviceType(type, false), " ", own, " = ", value->second, "; (void)", own, ";")));
+        head_.push_back(ir::Text(absl::StrCat("const ", DeviceType(type, false), " ", own, " = ",
+                                              value->second, "; (void)", own, ";")));
         return;
       }
       out->arguments.push_back({.kind = LoopArgument::Kind::kInteger, .name = name, .type = type});
       out->kernel.parameters.push_back({"fu_index", own + "_fu"});
-      head_.push_back(ir::Text(absl::StrCat("const ", DeviceType(type, false), " ", own, " = (", DeviceType(type, false), ")", own, "_fu; (void)", own, ";")));
+      head_.push_back(ir::Text(absl::StrCat("const ", DeviceType(type, false), " ", own, " = (",
+                                            DeviceType(type, false), ")", own, "_fu; (void)", own, ";")));
     };
     // Parameters that nothing declares come first, as declarations use them.
     for (const std::string& name : used_)
-      if (Variable(name) == nullptr && host_names_.count(name) == 0 && done.insert(name).second) integer(name, CType::kInt);
+      if (Variable(name) == nullptr && host_names_.count(name) == 0 && done.insert(name).second)
+        integer(name, CType::kInt);
     for (const std::string& name : host_names_)
       if (used_.count(name) > 0 && done.insert(name).second) integer(name, CType::kInt);
     for (const CVariable& variable : region_.scope) {
-      if (used_.count(variable.name) == 0 || done.count(variable.name) > 0 || Variable(variable.name) != &variable) continue;
+      if (used_.count(variable.name) == 0 || done.count(variable.name) > 0 ||
+          Variable(variable.name) != &variable)
+        continue;
       done.insert(variable.name);
       const std::string own = DeviceName(variable.name), type = DeviceType(variable.type, options_.force_f64);
       if (variable.type == CType::kOther) {
-        Refuse(absl::StrCat(variable.name, " has a type that kernels do not have: int, long, float and double are known"));
+        Refuse(absl::StrCat(variable.name,
+                            " has a type that kernels do not have: int, long, float and double are known"));
       } else if (variable.array) {
         const bool writes = written_.count(variable.name) > 0;
-        if (variable.type == CType::kLong) Refuse(absl::StrCat(variable.name, " is an array of long; kernels have arrays of int, float and double"));
-        out->arguments.push_back({.kind = LoopArgument::Kind::kArray, .name = variable.name, .type = variable.type, .writes = writes});
-        out->kernel.parameters.push_back({absl::StrCat(writes ? "" : "const ", StoredType(variable.type), "* FUSION_RESTRICT"), own});
+        if (variable.type == CType::kLong)
+          Refuse(absl::StrCat(variable.name,
+                              " is an array of long; kernels have arrays of int, float and double"));
+        out->arguments.push_back({.kind = LoopArgument::Kind::kArray,
+                                  .name = variable.name,
+                                  .type = variable.type,
+                                  .writes = writes});
+        out->kernel.parameters.push_back(
+            {absl::StrCat(writes ? "" : "const ", StoredType(variable.type), "* FUSION_RESTRICT"), own});
       } else if (options_.constants.count(variable.name) > 0) {
         integer(variable.name, NarrowType(variable));
       } else if (variable.initial != nullptr && IsIntegerType(variable.type)) {
-        head_.push_back(ir::Text(absl::StrCat("const ", type, " ", own, " = ", Expression(*variable.initial), "; (void)", own, ";")));
+        head_.push_back(ir::Text(absl::StrCat("const ", type, " ", own, " = ", Expression(*variable.initial),
+                                              "; (void)", own, ";")));
       } else if (variable.constant) {
-        head_.push_back(ir::Text(absl::StrCat("const ", DeviceType(NarrowType(variable), false), " ", own, " = ", *variable.constant, "; (void)", own, ";")));
+        head_.push_back(ir::Text(absl::StrCat("const ", DeviceType(NarrowType(variable), false), " ", own,
+                                              " = ", *variable.constant, "; (void)", own, ";")));
       } else if (IsIntegerType(variable.type)) {
         integer(variable.name, variable.type);
       } else {
-        out->arguments.push_back({.kind = LoopArgument::Kind::kScalar, .name = variable.name, .type = variable.type});
+        out->arguments.push_back(
+            {.kind = LoopArgument::Kind::kScalar, .name = variable.name, .type = variable.type});
         out->kernel.parameters.push_back({type, own});
       }
     }
   }
   // Constants that the preprocessor knows are ints where they fit, as numbers are in C.
   static CType NarrowType(const CVariable& variable) {
-    return variable.constant && *variable.constant >= -2147483647 && *variable.constant <= 2147483647 ? CType::kInt : variable.type;
+    return variable.constant && *variable.constant >= -2147483647 && *variable.constant <= 2147483647
+               ? CType::kInt
+               : variable.type;
   }
   // Integers of the reference lie in f64.
   const char* StoredType(CType type) const { return options_.force_f64 ? "double" : DeviceType(type, false); }
@@ -221,7 +249,9 @@ class KernelLowering {
     return whole;
   }
   using At = std::pair<int, int>;
-  static At Place(const CExpression& expression) { return {expression.position.line, expression.position.column}; }
+  static At Place(const CExpression& expression) {
+    return {expression.position.line, expression.position.column};
+  }
 
   // --- Blocks ---
   // How many threads a block has: the most of its loops over threads.
@@ -232,7 +262,9 @@ class KernelLowering {
       for (int left = block_loops_; at != nullptr;) {
         if (at->meta) {
           const auto trips = EvaluateC(*TripCount(*at), values_);
-          if (!trips) return Refuse(absl::StrCat("how many threads ", at->variable.name, " counts is not known: ", CText(*at->bound)));
+          if (!trips)
+            return Refuse(absl::StrCat("how many threads ", at->variable.name,
+                                       " counts is not known: ", CText(*at->bound)));
           lanes = *trips > kMostBlockThreads || *trips < 0 ? kMostBlockThreads + 1 : lanes * *trips;
           if (lanes > kMostBlockThreads) break;
           if (--left == 0) break;
@@ -294,7 +326,8 @@ class KernelLowering {
       device.start = Device(*loops[i]->start);
       device.step = Device(*loops[i]->step);
       const std::string value = CText(*CounterValue(device, CName(number)));
-      body->push_back(ir::Text(absl::StrCat("const ", type, " ", DeviceName(loops[i]->variable.name), " = ", value, ";")));
+      body->push_back(ir::Text(
+          absl::StrCat("const ", type, " ", DeviceName(loops[i]->variable.name), " = ", value, ";")));
       if (i > 0) body->push_back(ir::Text(absl::StrCat("fu_rest /= ", Expression(*trips), ";")));
       out->blocks.insert(out->blocks.begin(), trips);
     }
@@ -302,19 +335,24 @@ class KernelLowering {
     Uniform(*at, body);
   }
 
-  // What all threads of a block do alike.
+  // Lowers what all threads of a block do alike.
   void Uniform(const CStatement& statement, std::vector<ir::Statement>* body) {
     switch (statement.kind) {
       case Kind::kBlock:
       case Kind::kSchedule: {
-        const bool declares = std::any_of(statement.body.begin(), statement.body.end(), [](const CStatementPtr& inner) { return inner->kind == Kind::kDeclaration; });
+        const bool declares =
+            std::any_of(statement.body.begin(), statement.body.end(),
+                        [](const CStatementPtr& inner) { return inner->kind == Kind::kDeclaration; });
         std::vector<ir::Statement> inner;
         for (const CStatementPtr& each : statement.body) Uniform(*each, declares ? &inner : body);
         if (declares) body->push_back(ir::If("true", std::move(inner)));
         break;
       }
       case Kind::kDeclaration:
-        if (statement.variable.array) return Refuse(absl::StrCat(statement.variable.name, " is an array that a block would share; declare it inside of the loops over threads"));
+        if (statement.variable.array)
+          return Refuse(absl::StrCat(
+              statement.variable.name,
+              " is an array that a block would share; declare it inside of the loops over threads"));
         for (const std::string& line : Lines(statement)) body->push_back(ir::Text(line));
         break;
       case Kind::kAssignment:
@@ -340,7 +378,8 @@ class KernelLowering {
   }
   std::vector<ir::Statement> Branches(const CStatement& statement) {
     const std::string condition = absl::StrCat("fu_if", ++conditions_);
-    std::vector<ir::Statement> out = {ir::Text(absl::StrCat("const bool ", condition, " = ", Expression(*statement.value), ";"))};
+    std::vector<ir::Statement> out = {
+        ir::Text(absl::StrCat("const bool ", condition, " = ", Expression(*statement.value), ";"))};
     for (size_t i = 0; i < statement.body.size(); ++i) {
       std::vector<ir::Statement> inner;
       Uniform(*statement.body[i], &inner);
@@ -351,7 +390,9 @@ class KernelLowering {
   // One thread does it.
   void Leader(const CStatement& statement, std::vector<ir::Statement>* body) {
     if (statement.kind != Kind::kAssignment && AssignsUniform(statement))
-      return Refuse("a condition or loop outside of the loops over threads gives a scalar a value that all threads need");
+      return Refuse(
+          "a condition or loop outside of the loops over threads gives a scalar a value that all threads "
+          "need");
     body->push_back(ir::Leader(Lines(statement)));
     body->push_back(ir::Barrier());
   }
@@ -359,8 +400,11 @@ class KernelLowering {
     std::set<std::string> own;
     AddDeclared(statement, &own);
     const auto assigns = [&](auto&& self, const CStatement& one) -> bool {
-      if (one.kind == Kind::kAssignment && one.target->kind == CExpression::Kind::kName && own.count(one.target->text) == 0) return true;
-      return std::any_of(one.body.begin(), one.body.end(), [&](const CStatementPtr& inner) { return self(self, *inner); });
+      if (one.kind == Kind::kAssignment && one.target->kind == CExpression::Kind::kName &&
+          own.count(one.target->text) == 0)
+        return true;
+      return std::any_of(one.body.begin(), one.body.end(),
+                         [&](const CStatementPtr& inner) { return self(self, *inner); });
     };
     return assigns(assigns, statement);
   }
@@ -405,7 +449,10 @@ class KernelLowering {
       device.step = Device(*loops[i]->step);
       const bool plain = number == "lane";
       places.push_back(absl::StrCat("const ", type, " ", DeviceName(loops[i]->variable.name), " = ",
-                                    CText(*CounterValue(device, CName(trips == 1 ? "0" : plain ? number : "(" + number + ")"))), ";"));
+                                    CText(*CounterValue(device, CName(trips == 1 ? "0"
+                                                                      : plain    ? number
+                                                                                 : "(" + number + ")"))),
+                                    ";"));
       lanes *= trips;
     }
     for (auto place = places.rbegin(); place != places.rend(); ++place) lines.push_back(*place);
@@ -419,31 +466,41 @@ class KernelLowering {
     if (!options_.reuse) return body;
     std::map<std::string, CType> arrays;
     for (const std::string& name : written_)
-      if (const CVariable* variable = declared_.count(name) > 0 ? nullptr : Variable(name); variable != nullptr) arrays[name] = variable->type;
+      if (const CVariable* variable = declared_.count(name) > 0 ? nullptr : Variable(name);
+          variable != nullptr)
+        arrays[name] = variable->type;
     const CStatementPtr reused = KeepInRegisters(body, arrays, values_);
     AddDeclared(*reused, &declared_);  // what it keeps has names of its own
     return reused;
   }
-  static void Append(const std::vector<std::string>& from, std::vector<std::string>* to) { to->insert(to->end(), from.begin(), from.end()); }
+  static void Append(const std::vector<std::string>& from, std::vector<std::string>* to) {
+    to->insert(to->end(), from.begin(), from.end());
+  }
 
   std::string Header(const CStatement& loop) const {
     const std::string counter = DeviceName(loop.variable.name);
     const bool one = loop.step->kind == CExpression::Kind::kInteger && loop.step->integer == 1;
-    return absl::StrCat("for (", loop.declares ? absl::StrCat(DeviceType(loop.variable.type, false), " ") : "", counter, " = ", Expression(*loop.start), "; ", counter, " ",
-                        loop.relation, " ", Expression(*loop.bound), "; ",
-                        one ? absl::StrCat(loop.down ? "--" : "++", counter) : absl::StrCat(counter, loop.down ? " -= " : " += ", Expression(*loop.step)), ")");
+    return absl::StrCat(
+        "for (", loop.declares ? absl::StrCat(DeviceType(loop.variable.type, false), " ") : "", counter,
+        " = ", Expression(*loop.start), "; ", counter, " ", loop.relation, " ", Expression(*loop.bound), "; ",
+        one ? absl::StrCat(loop.down ? "--" : "++", counter)
+            : absl::StrCat(counter, loop.down ? " -= " : " += ", Expression(*loop.step)),
+        ")");
   }
 
   // A statement as lines of C++.
   std::vector<std::string> Lines(const CStatement& statement) const {
     std::vector<std::string> lines;
     const auto indented = [&](const CStatement& inner) {
-      for (const std::string& line : inner.kind == Kind::kBlock ? Inside(inner) : Lines(inner)) lines.push_back("  " + line);
+      for (const std::string& line : inner.kind == Kind::kBlock ? Inside(inner) : Lines(inner))
+        lines.push_back("  " + line);
     };
     switch (statement.kind) {
       case Kind::kBlock:
       case Kind::kSchedule: {
-        const bool scoped = std::any_of(statement.body.begin(), statement.body.end(), [](const CStatementPtr& inner) { return inner->kind == Kind::kDeclaration; });
+        const bool scoped =
+            std::any_of(statement.body.begin(), statement.body.end(),
+                        [](const CStatementPtr& inner) { return inner->kind == Kind::kDeclaration; });
         if (!scoped) return Inside(statement);
         lines.push_back("{");
         for (const std::string& line : Inside(statement)) lines.push_back("  " + line);
@@ -452,8 +509,10 @@ class KernelLowering {
       }
       case Kind::kDeclaration: {
         const CVariable& variable = statement.variable;
-        std::string line = absl::StrCat(DeviceType(variable.type, options_.force_f64), " ", DeviceName(variable.name));
-        for (const CExpressionPtr& extent : variable.extents) absl::StrAppend(&line, "[", Expression(*extent), "]");
+        std::string line =
+            absl::StrCat(DeviceType(variable.type, options_.force_f64), " ", DeviceName(variable.name));
+        for (const CExpressionPtr& extent : variable.extents)
+          absl::StrAppend(&line, "[", Expression(*extent), "]");
         if (statement.value != nullptr) absl::StrAppend(&line, " = ", Expression(*statement.value));
         absl::StrAppend(&line, ";");
         if (variable.extents.empty()) absl::StrAppend(&line, " (void)", DeviceName(variable.name), ";");
@@ -489,13 +548,15 @@ class KernelLowering {
   std::vector<std::string> Assignment(const CStatement& statement) const {
     const CExpression& target = *statement.target;
     if (target.kind == CExpression::Kind::kName)  // also of its own
-      return {absl::StrCat(DeviceName(target.text), " ", statement.operation, " ", Expression(*statement.value), ";")};
+      return {absl::StrCat(DeviceName(target.text), " ", statement.operation, " ",
+                           Expression(*statement.value), ";")};
     const CExpressionPtr entry = Entry(target, false);
     const CVariable* variable = declared_.count(target.text) > 0 ? nullptr : Variable(target.text);
     std::string operation = statement.operation;
     CExpressionPtr value = Device(*statement.value);
     if (variable != nullptr && IsIntegerType(variable->type) && options_.force_f64) {
-      if (operation.size() > 1) value = CBinary(operation.substr(0, operation.size() - 1), Entry(target, true), value);
+      if (operation.size() > 1)
+        value = CBinary(operation.substr(0, operation.size() - 1), Entry(target, true), value);
       auto whole = std::make_shared<CExpression>();
       whole->kind = CExpression::Kind::kCast;
       whole->type = variable->type;
@@ -508,10 +569,12 @@ class KernelLowering {
     if (variable == nullptr) return lines;
     for (const Box& box : boxes_) {
       if (nest_.arrays[box.touched.array].variable.name != target.text || IsElsewhere(target, box)) continue;
-      // What a thread reads again has what it wrote.
+      // A thread that reads the entry again must find what it wrote.
       lines.push_back("{");
-      lines.push_back(absl::StrCat("  const int fu_at = ", CText(*entry->operands[0]), " - (", *Text(box.touched.first[0]), ");"));
-      lines.push_back(absl::StrCat("  if (fu_at >= 0 && fu_at < ", box.extents[0], ") ", box.name, "[fu_at] = ", CText(*entry), ";"));
+      lines.push_back(absl::StrCat("  const int fu_at = ", CText(*entry->operands[0]), " - (",
+                                   *Text(box.touched.first[0]), ");"));
+      lines.push_back(absl::StrCat("  if (fu_at >= 0 && fu_at < ", box.extents[0], ") ", box.name,
+                                   "[fu_at] = ", CText(*entry), ";"));
       lines.push_back("}");
     }
     return lines;
@@ -520,7 +583,8 @@ class KernelLowering {
   bool IsElsewhere(const CExpression& target, const Box& box) const {
     if (box.touched.guard == nullptr) return false;
     for (const NestAccess& access : nest_.accesses)
-      if (access.writes && access.position.line == target.position.line && access.position.column == target.position.column)
+      if (access.writes && access.position.line == target.position.line &&
+          access.position.column == target.position.column)
         return std::none_of(access.guards.begin(), access.guards.end(), [&](const NestGuard& guard) {
           return guard.key == box.touched.guard->key && guard.holds == box.touched.guard->holds;
         });
@@ -588,8 +652,10 @@ class KernelLowering {
       const NestArray& array = nest_.arrays[touched.array];
       const bool writes = written_.count(array.variable.name) > 0;
       if (writes && (touched.first.size() > 1 || !MayKeep(touched))) continue;
-      if (std::any_of(touched.uses.begin(), touched.uses.end(), [&](const TouchedBox::Use& use) { return nest_.accesses[use.access].writes; })) {
-        std::erase_if(touched.uses, [&](const TouchedBox::Use& use) { return nest_.accesses[use.access].writes; });
+      if (std::any_of(touched.uses.begin(), touched.uses.end(),
+                      [&](const TouchedBox::Use& use) { return nest_.accesses[use.access].writes; })) {
+        std::erase_if(touched.uses,
+                      [&](const TouchedBox::Use& use) { return nest_.accesses[use.access].writes; });
         if (touched.uses.empty()) continue;
       }
       Box box{.touched = touched, .name = absl::StrCat("fu_part", boxes_.size()), .offset = 0, .extents = {}};
@@ -599,7 +665,8 @@ class KernelLowering {
         box.touched.first[i] = WithConstants(touched.first[i]);
         box.touched.strides[i] = WithConstants(touched.strides[i]);
         const auto extent = WithConstants(touched.extents[i]).Constant();
-        known &= extent && *extent >= 1 && *extent <= (1 << 16) && Text(box.touched.first[i]) && Text(box.touched.strides[i]);
+        known &= extent && *extent >= 1 && *extent <= (1 << 16) && Text(box.touched.first[i]) &&
+                 Text(box.touched.strides[i]);
         if (!known) break;
         box.extents.push_back(*extent);
         entries *= *extent;
@@ -618,7 +685,8 @@ class KernelLowering {
       if (!known) continue;
       int64_t* const end = touched.guard == nullptr ? &always : touched.guard->holds ? &yes : &no;
       box.offset = *end;
-      *end += (entries * EntryBytes(array.variable.type) + kSharedAlignment - 1) / kSharedAlignment * kSharedAlignment;
+      *end += (entries * EntryBytes(array.variable.type) + kSharedAlignment - 1) / kSharedAlignment *
+              kSharedAlignment;
       boxes_.push_back(std::move(box));
     }
     for (Box& box : boxes_) {
@@ -641,13 +709,14 @@ class KernelLowering {
     shared_bytes_ = always + std::max(yes, no);
     Close();
   }
-  // Everything that writes the array is in one branch or the other of the box's condition, so that it is known whether the box is
-  // there.
+  // Everything that writes the array is in one branch or the other of the box's condition, so that it is
+  // known whether the box is there.
   bool MayKeep(const TouchedBox& touched) const {
     if (touched.guard == nullptr) return true;
     return std::all_of(nest_.accesses.begin(), nest_.accesses.end(), [&](const NestAccess& access) {
       return access.array != touched.array || !access.writes ||
-             std::any_of(access.guards.begin(), access.guards.end(), [&](const NestGuard& guard) { return guard.key == touched.guard->key; });
+             std::any_of(access.guards.begin(), access.guards.end(),
+                         [&](const NestGuard& guard) { return guard.key == touched.guard->key; });
     });
   }
   int64_t EntryBytes(CType type) const { return options_.force_f64 || type == CType::kDouble ? 8 : 4; }
@@ -658,7 +727,8 @@ class KernelLowering {
     for (const Box& box : boxes_) {
       const std::string type = StoredType(nest_.arrays[box.touched.array].variable.type);
       if (pointers_.insert(box.name).second)
-        body->push_back(ir::Text(absl::StrCat(type, "* const ", box.name, " = (", type, "*)(shared + ", box.offset, ");")));
+        body->push_back(ir::Text(
+            absl::StrCat(type, "* const ", box.name, " = (", type, "*)(shared + ", box.offset, ");")));
     }
     for (const Box& box : boxes_) {
       const CVariable& array = nest_.arrays[box.touched.array].variable;
@@ -671,20 +741,25 @@ class KernelLowering {
         inner /= box.extents[i];
         std::string place = inner == 1 ? "item" : absl::StrCat("item / ", inner);
         if (i > 0) place = absl::StrCat(place, " % ", box.extents[i]);
-        absl::StrAppend(&at, at.empty() ? "" : " + ", "(", *Text(box.touched.first[i]), " + ", box.extents.size() > 1 ? "(" + place + ")" : place, ")");
-        if (!(box.touched.strides[i] == Polynomial(1))) absl::StrAppend(&at, " * (", *Text(box.touched.strides[i]), ")");
+        absl::StrAppend(&at, at.empty() ? "" : " + ", "(", *Text(box.touched.first[i]), " + ",
+                        box.extents.size() > 1 ? "(" + place + ")" : place, ")");
+        if (!(box.touched.strides[i] == Polynomial(1)))
+          absl::StrAppend(&at, " * (", *Text(box.touched.strides[i]), ")");
       }
       Polynomial count(1);
-      for (const Polynomial& extent : nest_.arrays[box.touched.array].extents) count = count * WithConstants(extent);
+      for (const Polynomial& extent : nest_.arrays[box.touched.array].extents)
+        count = count * WithConstants(extent);
       lines.push_back(absl::StrCat("const int fu_at = ", at, ";"));
       // Guards in the text may leave out what lies outside.
-      lines.push_back(absl::StrCat(box.name, "[item] = fu_at >= 0 && fu_at < ", *Text(count), " ? ", DeviceName(array.name), "[fu_at] : 0;"));
+      lines.push_back(absl::StrCat(box.name, "[item] = fu_at >= 0 && fu_at < ", *Text(count), " ? ",
+                                   DeviceName(array.name), "[fu_at] : 0;"));
       ir::Statement fill = ir::StridedPhase(std::move(lines), absl::StrCat(entries));
       if (box.touched.guard == nullptr) {
         body->push_back(std::move(fill));
       } else {
         const std::string condition = Expression(*box.touched.guard->condition);
-        body->push_back(ir::If(box.touched.guard->holds ? condition : absl::StrCat("!(", condition, ")"), {std::move(fill)}));
+        body->push_back(ir::If(box.touched.guard->holds ? condition : absl::StrCat("!(", condition, ")"),
+                               {std::move(fill)}));
       }
     }
     body->push_back(ir::Barrier());
@@ -761,8 +836,11 @@ class LoopsLowering {
         const KernelLoops* const loops = next_ < kernels_.size() ? &kernels_[next_] : nullptr;
         ++next_;
         KernelLowering lowering(mapped_.program, *region_, *nest_, options_, host_names_, errors_);
-        code_.kernels.push_back(lowering.Lower(*statement, loops, absl::StrCat(options_.prefix, code_.kernels.size())));
-        steps->push_back({.kind = HostStep::Kind::kLaunch, .statement = statement, .kernel = static_cast<int>(code_.kernels.size()) - 1});
+        code_.kernels.push_back(
+            lowering.Lower(*statement, loops, absl::StrCat(options_.prefix, code_.kernels.size())));
+        steps->push_back({.kind = HostStep::Kind::kLaunch,
+                          .statement = statement,
+                          .kernel = static_cast<int>(code_.kernels.size()) - 1});
         break;
       }
     }

@@ -29,15 +29,15 @@ struct LoopKernel {
   std::vector<LoopArgument> arguments;  // in the order of kernel.parameters
   std::vector<CExpressionPtr> blocks;   // their product is the grid, if all are above 0
   int64_t shared_bytes = 0;
-  std::vector<std::string> cached;      // arrays of which a block has a part in shared memory
+  std::vector<std::string> cached;  // arrays of which a block has a part in shared memory
 };
 
-// What the host does, in order.
+// The host does these steps in order.
 struct HostStep {
   enum class Kind { kLoop, kIf, kLet, kLaunch };
   Kind kind = Kind::kLaunch;
   CStatementPtr statement = nullptr;  // kLoop, kIf: its head; kLet: a declaration
-  int kernel = 0;           // kLaunch
+  int kernel = 0;                     // kLaunch
   std::vector<HostStep> body = {}, otherwise = {};
 };
 
@@ -54,9 +54,9 @@ struct LoopCode {
 struct LoopLoweringOptions {
   // Names that are constants in the code: every parameter, at least, that says how many threads a block has.
   IntegerValues constants;
-  bool cached = false;     // what a block reads again goes through shared memory, where that is possible
-  bool reuse = true;       // what a thread uses again stays in registers (reuse.h)
-  bool force_f64 = false;  // every number becomes f64: the reference
+  bool cached = false;       // what a block reads again goes through shared memory, where that is possible
+  bool reuse = true;         // what a thread uses again stays in registers (reuse.h)
+  bool force_f64 = false;    // every number becomes f64: the reference
   std::string prefix = "k";  // of the kernels' names
 };
 

@@ -12,8 +12,8 @@ namespace fusion {
 namespace {
 
 constexpr double kSectorBytes = 32, kWarp = 32;
-// Estimated: an access with its index; what is computed for each entry that is written, with the loop around it;
-// an entry that is brought into shared memory.
+// Estimated: an access with its index; what is computed for each entry that is written, with the loop around
+// it; an entry that is brought into shared memory.
 constexpr double kInstructionsOfAccess = 3, kInstructionsOfResult = 3, kInstructionsOfFill = 20;
 // A load from memory, seen on an H200; instructions that are issued while others wait.
 constexpr double kLoadSeconds = 0.7e-6, kIssueOverlap = 2;
@@ -24,7 +24,8 @@ class Values {
  public:
   Values(const Nest& nest, const IntegerValues& known) : nest_(nest), values_(known) {
     for (const NestLoop& loop : nest.loops)
-      if (const auto counter = known.find(loop.counter); counter != known.end() && loop.value == Polynomial::Symbol(loop.symbol))
+      if (const auto counter = known.find(loop.counter);
+          counter != known.end() && loop.value == Polynomial::Symbol(loop.symbol))
         values_[loop.symbol] = counter->second;
     for (const NestQuotient& quotient : nest.quotients) {
       const auto numerator = Of(quotient.numerator), denominator = Of(quotient.denominator);
@@ -32,7 +33,9 @@ class Values {
     }
   }
   void Set(const std::string& symbol, int64_t value) { values_[symbol] = value; }
-  std::optional<int64_t> Of(const Polynomial& polynomial) const { return polynomial.exact() ? polynomial.Evaluate(values_) : std::nullopt; }
+  std::optional<int64_t> Of(const Polynomial& polynomial) const {
+    return polynomial.exact() ? polynomial.Evaluate(values_) : std::nullopt;
+  }
 
   // The first and last value of a loop's symbol; nothing where that is not known.
   std::optional<std::pair<int64_t, int64_t>> RangeOf(const NestLoop& loop) const {
@@ -42,10 +45,12 @@ class Values {
     for (const Polynomial& bound : loop.highs)
       if (const auto value = Of(bound)) high = high ? std::min(*high, *value) : *value;
     if (low && !high)
-      for (const Polynomial& condition : loop.conditions) {  // of a loop with steps, that falls with its symbol
+      for (const Polynomial& condition :
+           loop.conditions) {  // of a loop with steps, that falls with its symbol
         const auto first = Of(condition.Substitute(loop.symbol, Polynomial(*low)));
         const auto second = Of(condition.Substitute(loop.symbol, Polynomial(*low + 1)));
-        if (first && second && *second < *first) high = *low + (*first >= 0 ? *first / (*first - *second) : -1);
+        if (first && second && *second < *first)
+          high = *low + (*first >= 0 ? *first / (*first - *second) : -1);
       }
     if (!low || !high) return std::nullopt;
     return std::pair(*low, *high);
@@ -69,7 +74,8 @@ LoopPredictor::LoopPredictor(const MappedLoops& mapped) {
   }
 }
 
-KernelTraits LoopPredictor::Traits(size_t kernel, const IntegerValues& known, bool cached, const DeviceDescription& device) const {
+KernelTraits LoopPredictor::Traits(size_t kernel, const IntegerValues& known, bool cached,
+                                   const DeviceDescription& device) const {
   const auto& [nest_pointer, loops, boxes] = kernels_[kernel];
   const Nest& nest = *nest_pointer;
   Values values(nest, known);
@@ -83,11 +89,15 @@ KernelTraits LoopPredictor::Traits(size_t kernel, const IntegerValues& known, bo
   for (int loop = 0; loop < static_cast<int>(nest.loops.size()); ++loop) {
     if (!is_inside(loop)) continue;
     const auto range = values.RangeOf(nest.loops[loop]);
-    trips[loop] = range ? std::max<double>(0, static_cast<double>(range->second) - static_cast<double>(range->first) + 1) : 1;
+    trips[loop] = range ? std::max<double>(
+                              0, static_cast<double>(range->second) - static_cast<double>(range->first) + 1)
+                        : 1;
     // The middle stands for all iterations where the ranges of inner loops depend on it.
     if (range) values.Set(nest.loops[loop].symbol, range->first + (range->second - range->first) / 2);
     const auto meta = std::find(loops.metas.begin(), loops.metas.end(), loop);
-    if (meta != loops.metas.end()) (static_cast<size_t>(meta - loops.metas.begin()) < loops.metas.size() / 2 ? blocks : threads) *= trips[loop];
+    if (meta != loops.metas.end())
+      (static_cast<size_t>(meta - loops.metas.begin()) < loops.metas.size() / 2 ? blocks : threads) *=
+          trips[loop];
   }
   const NestLoop& lane = nest.loops[loops.metas.back()];
   const double lane_trips = std::clamp<double>(trips[loops.metas.back()], 1, kWarp);
@@ -111,12 +121,15 @@ KernelTraits LoopPredictor::Traits(size_t kernel, const IntegerValues& known, bo
   double fills = 0;  // of shared memory, by a block, one after the other
   for (const TouchedBox& box : boxes) {
     double entries = 1;
-    for (const Polynomial& extent : box.extents) entries *= static_cast<double>(std::max<int64_t>(values.Of(extent).value_or(1), 1));
+    for (const Polynomial& extent : box.extents)
+      entries *= static_cast<double>(std::max<int64_t>(values.Of(extent).value_or(1), 1));
     const NestAccess& first = nest.accesses[box.uses[0].access];
-    // The box is touched once in each iteration of the loops around the threads, those over blocks among them.
+    // The box is touched once in each iteration of the loops around the threads, those over blocks among
+    // them.
     double times = 1;
     for (int loop : first.loops)
-      if (is_inside(loop) && std::find(loops.local.begin(), loops.local.end(), loop) == loops.local.end()) times *= trips[loop];
+      if (is_inside(loop) && std::find(loops.local.begin(), loops.local.end(), loop) == loops.local.end())
+        times *= trips[loop];
     largest_boxes[box.array] += entries * times * entry_bytes(first);
     if (!cached) continue;
     if (entries * entry_bytes(first) > static_cast<double>(1 << 18)) continue;
@@ -129,20 +142,26 @@ KernelTraits LoopPredictor::Traits(size_t kernel, const IntegerValues& known, bo
   }
   for (int number = 0; number < static_cast<int>(nest.accesses.size()); ++number) {
     const NestAccess& access = nest.accesses[number];
-    if (access.loops.empty() || !is_inside(access.loops[0] == loops.root ? loops.root : access.loops.back()) || nest.arrays[access.array].local) continue;
+    if (access.loops.empty() ||
+        !is_inside(access.loops[0] == loops.root ? loops.root : access.loops.back()) ||
+        nest.arrays[access.array].local)
+      continue;
     if (access.writes) traits.instructions += executions(access) * kInstructionsOfResult;
-    // What is the same for all parts of a thread, or all along the innermost loop, is read and written once.
+    // An entry that is the same for all parts of a thread, or all along the innermost loop, is accessed once.
     Polynomial flat(0);
     const NestArray& array = nest.arrays[access.array];
-    for (size_t i = 0; i < access.index.size(); ++i) flat = i == 0 ? access.index[i] : flat * array.extents[i] + access.index[i];
+    for (size_t i = 0; i < access.index.size(); ++i)
+      flat = i == 0 ? access.index[i] : flat * array.extents[i] + access.index[i];
     double count = executions(access);
     for (int loop : access.loops) {
-      const bool innermost = loop == access.loops.back() && std::find(loops.metas.begin(), loops.metas.end(), loop) == loops.metas.end();
-      if ((nest.loops[loop].parts || innermost) && flat.exact() && !flat.Has(nest.loops[loop].symbol)) count /= std::max(trips[loop], 1.0);
+      const bool innermost = loop == access.loops.back() &&
+                             std::find(loops.metas.begin(), loops.metas.end(), loop) == loops.metas.end();
+      if ((nest.loops[loop].parts || innermost) && flat.exact() && !flat.Has(nest.loops[loop].symbol))
+        count /= std::max(trips[loop], 1.0);
     }
     traits.instructions += count * kInstructionsOfAccess;
     if (in_shared.count(number) > 0) continue;
-    // How far apart the entries of neighbouring lanes lie.
+    // The stride says how far apart the entries of neighbouring lanes lie.
     double stride = kWarp;
     if (flat.exact()) {
       const std::vector<Polynomial> coefficients = flat.CoefficientsOf(lane.symbol);
@@ -150,12 +169,18 @@ KernelTraits LoopPredictor::Traits(size_t kernel, const IntegerValues& known, bo
       if (step) stride = std::abs(static_cast<double>(*step));
     }
     const double bytes = entry_bytes(access);
-    const double sectors_of_group = std::clamp(std::ceil(stride * bytes * lane_trips / kSectorBytes), 1.0, lane_trips);
+    const double sectors_of_group =
+        std::clamp(std::ceil(stride * bytes * lane_trips / kSectorBytes), 1.0, lane_trips);
     const double sectors = sectors_of_group * (kWarp / lane_trips);
     if (simt) {
-      // A request of a warp takes a turn of the first cache for each four sectors; as instructions of its lanes.
+      // A request of a warp takes a turn of the first cache for each four sectors; as instructions of its
+      // lanes.
       traits.instructions += count * std::max(sectors / 4, 1.0);
-      traits.cache_bytes += std::min(count / kWarp * sectors * kSectorBytes, largest_boxes.count(access.array) > 0 ? largest_boxes[access.array] * std::max(1.0, sectors * kSectorBytes / (kWarp * bytes)) : count / kWarp * sectors * kSectorBytes);
+      traits.cache_bytes +=
+          std::min(count / kWarp * sectors * kSectorBytes,
+                   largest_boxes.count(access.array) > 0
+                       ? largest_boxes[access.array] * std::max(1.0, sectors * kSectorBytes / (kWarp * bytes))
+                       : count / kWarp * sectors * kSectorBytes);
     } else if (stride > 1) {
       traits.instructions += count * 4;
     } else if (access.loops.back() == loops.metas.back()) {
@@ -167,12 +192,15 @@ KernelTraits LoopPredictor::Traits(size_t kernel, const IntegerValues& known, bo
   for (const NestArray& array : nest.arrays) {
     if (array.local) continue;
     double entries = 1;
-    for (const Polynomial& extent : array.extents) entries *= static_cast<double>(values.Of(extent).value_or(1));
+    for (const Polynomial& extent : array.extents)
+      entries *= static_cast<double>(values.Of(extent).value_or(1));
     const int number = static_cast<int>(&array - nest.arrays.data());
     bool reads = false, writes = false;
     for (const NestAccess& access : nest.accesses)
-      if (access.array == number && !access.loops.empty() && is_inside(access.loops.back())) (access.writes ? writes : reads) = true;
-    const double touched = largest_boxes.count(number) > 0 ? std::min(entries * 4, largest_boxes[number]) : entries * 4;
+      if (access.array == number && !access.loops.empty() && is_inside(access.loops.back()))
+        (access.writes ? writes : reads) = true;
+    const double touched =
+        largest_boxes.count(number) > 0 ? std::min(entries * 4, largest_boxes[number]) : entries * 4;
     if (reads) traits.bytes_read += touched;
     if (writes) traits.bytes_written += touched;
   }
@@ -180,7 +208,8 @@ KernelTraits LoopPredictor::Traits(size_t kernel, const IntegerValues& known, bo
   traits.registers = 40;
   if (simt) {
     // A block waits for what it reads, and once more wherever all of its threads wait for each other.
-    const double resident = std::max(1, ResidentBlocks(device, traits.threads, traits.registers, traits.shared_bytes));
+    const double resident =
+        std::max(1, ResidentBlocks(device, traits.threads, traits.registers, traits.shared_bytes));
     const double turns = blocks / (resident * std::max(1, device.multiprocessors()));
     traits.waiting_seconds = turns * kLoadSeconds * (1 + 2 * fills);
     traits.issue_overlap = kIssueOverlap;

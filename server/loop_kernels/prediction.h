@@ -1,4 +1,5 @@
-// What kernels of loops have to do, from their polynomials: what the cost model predicts their time by.
+// Predictions of loops: what kernels have to do follows from polynomials, and the cost model makes times of
+// it.
 #pragma once
 
 #include <memory>
@@ -17,12 +18,13 @@ class LoopPredictor {
  public:
   explicit LoopPredictor(const MappedLoops& mapped);
 
-  // How many kernels there are, in the order of LoopCode::kernels, for which Traits may be asked.
+  // Returns for how many kernels Traits may be asked; they are in the order of LoopCode::kernels.
   size_t kernels() const { return kernels_.size(); }
 
-  // Returns what the kernel does for these values of all integers: sizes, parameters, counters of the host. `cached`: what a
-  // block reads again is in shared memory.
-  KernelTraits Traits(size_t kernel, const IntegerValues& values, bool cached, const DeviceDescription& device) const;
+  // Returns what the kernel does for these values of all integers: sizes, parameters, counters of the host.
+  // `cached`: what a block reads again is in shared memory.
+  KernelTraits Traits(size_t kernel, const IntegerValues& values, bool cached,
+                      const DeviceDescription& device) const;
 
  private:
   struct Kernel {

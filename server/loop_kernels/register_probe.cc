@@ -39,14 +39,18 @@ absl::StatusOr<RegisterProbe> ProbeRegisters(absl::string_view text, const std::
     LoopLoweringOptions options{.prefix = granular ? "granular" : "single"};
     for (const std::string& name : all) {
       const bool one_of_two = threads.size() > 1;
-      int64_t value = threads.count(name) > 0 ? (one_of_two ? 16 : kThreads) : granularities.count(name) > 0 ? (granular ? kGranularity : 1) : name[0] == 's' ? 1 : 16;
+      int64_t value = threads.count(name) > 0         ? (one_of_two ? 16 : kThreads)
+                      : granularities.count(name) > 0 ? (granular ? kGranularity : 1)
+                      : name[0] == 's'                ? 1
+                                                      : 16;
       for (const CParameter& parameter : mapped.program.parameters)
         if (parameter.name == name) value = std::clamp(value, parameter.low, parameter.high.value_or(value));
       options.constants[name] = value;
     }
     const LoopCode code = LowerLoops(mapped, options, &errors);
     probe.kernels = static_cast<int>(code.kernels.size());
-    for (const LoopKernel& kernel : code.kernels) absl::StrAppend(&probe.source, "\n", TargetOf(v1::CUDA).Print(kernel.kernel));
+    for (const LoopKernel& kernel : code.kernels)
+      absl::StrAppend(&probe.source, "\n", TargetOf(v1::CUDA).Print(kernel.kernel));
   }
   if (!errors.empty()) return errors.ToStatus();
   return probe;

@@ -10,13 +10,14 @@
 namespace fusion {
 
 struct RegisterProbe {
-  std::string source;  // CUDA C++: kernels granular0, single0, granular1, single1 ... of the cases' two granularities
-  int kernels = 0;     // of the program
+  std::string
+      source;  // CUDA C++: kernels granular0, single0, granular1, single1 ... of the cases' two granularities
+  int kernels = 0;          // of the program
   int64_t granularity = 0;  // of `granular`
 };
 
-// InvalidArgument and NotFound as CheckLoops gives them; InvalidArgument, too, for what no kernels are made of. Blocks have up
-// to 256 threads.
+// InvalidArgument and NotFound as CheckLoops gives them; InvalidArgument, too, for what no kernels are made
+// of. Blocks have up to 256 threads.
 absl::StatusOr<RegisterProbe> ProbeRegisters(absl::string_view text, const std::string& file_name);
 
 }  // namespace fusion

@@ -17,12 +17,14 @@ constexpr int64_t kMostParts = 64;  // of a thread, that registers may hold
 
 bool HasLoop(const CStatement& statement) {
   return statement.kind == Kind::kFor ||
-         std::any_of(statement.body.begin(), statement.body.end(), [](const CStatementPtr& inner) { return HasLoop(*inner); });
+         std::any_of(statement.body.begin(), statement.body.end(),
+                     [](const CStatementPtr& inner) { return HasLoop(*inner); });
 }
 
 // Names that get a value there, or are declared there.
 void AddChanged(const CStatement& statement, std::set<std::string>* names) {
-  if (statement.kind == Kind::kDeclaration || statement.kind == Kind::kFor) names->insert(statement.variable.name);
+  if (statement.kind == Kind::kDeclaration || statement.kind == Kind::kFor)
+    names->insert(statement.variable.name);
   if (statement.kind == Kind::kAssignment) names->insert(statement.target->text);
   for (const CStatementPtr& inner : statement.body) AddChanged(*inner, names);
 }
@@ -30,29 +32,35 @@ void AddChanged(const CStatement& statement, std::set<std::string>* names) {
 bool UsesAny(const CExpression& expression, const std::set<std::string>& names) {
   std::set<std::string> used;
   AddNames(expression, &used);
-  return std::any_of(used.begin(), used.end(), [&](const std::string& name) { return names.count(name) > 0; });
+  return std::any_of(used.begin(), used.end(),
+                     [&](const std::string& name) { return names.count(name) > 0; });
 }
 
 template <class Visit>
 void VisitExpressions(const CStatement& statement, const Visit& visit) {
-  for (const CExpressionPtr& part : {statement.target, statement.value, statement.start, statement.bound, statement.step})
+  for (const CExpressionPtr& part :
+       {statement.target, statement.value, statement.start, statement.bound, statement.step})
     if (part != nullptr) visit(*part);
   for (const CStatementPtr& inner : statement.body) VisitExpressions(*inner, visit);
 }
 
 void AddEntries(const CExpression& expression, const std::string& array, std::set<std::string>* texts) {
-  if (expression.kind == CExpression::Kind::kSubscript && expression.text == array) texts->insert(CText(expression));
+  if (expression.kind == CExpression::Kind::kSubscript && expression.text == array)
+    texts->insert(CText(expression));
   for (const CExpressionPtr& operand : expression.operands) AddEntries(*operand, array, texts);
 }
 
-CExpressionPtr WithVariable(const CExpressionPtr& expression, const std::string& entry, const std::string& variable) {
-  if (expression->kind == CExpression::Kind::kSubscript && CText(*expression) == entry) return CName(variable);
+CExpressionPtr WithVariable(const CExpressionPtr& expression, const std::string& entry,
+                            const std::string& variable) {
+  if (expression->kind == CExpression::Kind::kSubscript && CText(*expression) == entry)
+    return CName(variable);
   if (expression->operands.empty()) return expression;
   auto copy = std::make_shared<CExpression>(*expression);
   for (CExpressionPtr& operand : copy->operands) operand = WithVariable(operand, entry, variable);
   return copy;
 }
-CStatementPtr WithVariable(const CStatementPtr& statement, const std::string& entry, const std::string& variable) {
+CStatementPtr WithVariable(const CStatementPtr& statement, const std::string& entry,
+                           const std::string& variable) {
   auto copy = std::make_shared<CStatement>(*statement);
   for (CExpressionPtr* part : {&copy->target, &copy->value, &copy->start, &copy->bound, &copy->step})
     if (*part != nullptr) *part = WithVariable(*part, entry, variable);
@@ -94,10 +102,11 @@ class Promotion {
   }
 
  private:
-  // What every iteration writes.
+  // Returns the entries that every iteration writes.
   static std::vector<CExpressionPtr> Targets(const CStatement& body) {
     std::vector<CExpressionPtr> targets;
-    if (body.kind == Kind::kAssignment && body.target->kind == CExpression::Kind::kSubscript) targets.push_back(body.target);
+    if (body.kind == Kind::kAssignment && body.target->kind == CExpression::Kind::kSubscript)
+      targets.push_back(body.target);
     if (body.kind == Kind::kBlock)
       for (const CStatementPtr& inner : body.body)
         for (const CExpressionPtr& target : Targets(*inner)) targets.push_back(target);
@@ -119,7 +128,8 @@ class Promotion {
       if (reads) return false;
     }
     std::set<std::string> texts;
-    VisitExpressions(loop, [&](const CExpression& expression) { AddEntries(expression, target.text, &texts); });
+    VisitExpressions(loop,
+                     [&](const CExpression& expression) { AddEntries(expression, target.text, &texts); });
     return texts.size() == 1;
   }
 
@@ -140,7 +150,8 @@ CStatementPtr Around(const std::vector<const CStatement*>& parts, CStatementPtr 
 // Parts that do each statement in turn.
 class Jam {
  public:
-  Jam(std::vector<const CStatement*> parts, std::vector<int64_t> counts) : parts_(std::move(parts)), counts_(std::move(counts)) {
+  Jam(std::vector<const CStatement*> parts, std::vector<int64_t> counts)
+      : parts_(std::move(parts)), counts_(std::move(counts)) {
     for (const CStatement* part : parts_) own_.insert(part->variable.name);
   }
 
@@ -192,7 +203,8 @@ class Jam {
       }
       case Kind::kDeclaration: {
         const CVariable& variable = statement->variable;
-        const bool alike = !variable.array && statement->value != nullptr && !Differs(*statement->value) && changed_.count(variable.name) == 0 && !ReadsArrays(*statement->value);
+        const bool alike = !variable.array && statement->value != nullptr && !Differs(*statement->value) &&
+                           changed_.count(variable.name) == 0 && !ReadsArrays(*statement->value);
         if (alike) {
           out->push_back(statement);
           return;
@@ -201,7 +213,9 @@ class Jam {
         arrays_.insert(variable.name);
         auto declaration = std::make_shared<CStatement>(*statement);
         declaration->value = nullptr;
-        for (size_t i = 0; i < counts_.size(); ++i) declaration->variable.extents.insert(declaration->variable.extents.begin() + static_cast<std::ptrdiff_t>(i), CInteger(counts_[i]));
+        for (size_t i = 0; i < counts_.size(); ++i)
+          declaration->variable.extents.insert(
+              declaration->variable.extents.begin() + static_cast<std::ptrdiff_t>(i), CInteger(counts_[i]));
         declaration->variable.array = true;
         out->push_back(std::move(declaration));
         if (statement->value == nullptr) return;
@@ -226,7 +240,9 @@ class Jam {
         out->push_back(Each(Own(statement)));
         return;
       case Kind::kFor:
-        if (!statement->parts && !Differs(*statement->start) && !Differs(*statement->bound) && !Differs(*statement->step) && own_.count(statement->variable.name) == 0 && !ReadsArrays(*statement->bound)) {
+        if (!statement->parts && !Differs(*statement->start) && !Differs(*statement->bound) &&
+            !Differs(*statement->step) && own_.count(statement->variable.name) == 0 &&
+            !ReadsArrays(*statement->bound)) {
           auto loop = std::make_shared<CStatement>(*statement);
           std::vector<CStatementPtr> inner;
           Statement(statement->body[0], &inner);
@@ -243,23 +259,26 @@ class Jam {
   }
   static bool ReadsArrays(const CExpression& expression) {
     return expression.kind == CExpression::Kind::kSubscript || expression.kind == CExpression::Kind::kCall ||
-           std::any_of(expression.operands.begin(), expression.operands.end(), [](const CExpressionPtr& operand) { return ReadsArrays(*operand); });
+           std::any_of(expression.operands.begin(), expression.operands.end(),
+                       [](const CExpressionPtr& operand) { return ReadsArrays(*operand); });
   }
 
  public:
   // Scalars that are assigned to somewhere are each part's own.
   void FindChanged(const CStatement& statement) {
-    if (statement.kind == Kind::kAssignment && statement.target->kind == CExpression::Kind::kName) changed_.insert(statement.target->text);
+    if (statement.kind == Kind::kAssignment && statement.target->kind == CExpression::Kind::kName)
+      changed_.insert(statement.target->text);
     for (const CStatementPtr& inner : statement.body) FindChanged(*inner);
   }
-  // What a part declares anew where another has declared the same name is left as it is.
+  // Returns whether no name is declared twice, and no array is: parts take turns only then.
   static bool MayJam(const CStatement& statement, std::set<std::string>* declared) {
     if (statement.kind == Kind::kDeclaration || (statement.kind == Kind::kFor && statement.declares)) {
       if (!declared->insert(statement.variable.name).second) return false;
       if (statement.kind == Kind::kDeclaration && statement.variable.array) return false;
     }
     if (statement.kind == Kind::kFor && !statement.declares) return false;
-    return std::all_of(statement.body.begin(), statement.body.end(), [&](const CStatementPtr& inner) { return MayJam(*inner, declared); });
+    return std::all_of(statement.body.begin(), statement.body.end(),
+                       [&](const CStatementPtr& inner) { return MayJam(*inner, declared); });
   }
 
  private:
@@ -295,12 +314,14 @@ CStatementPtr Jammed(const CStatementPtr& body, const IntegerValues& constants) 
   }
   std::set<std::string> declared;
   if (parts.empty() || all == 1 || !HasLoop(*at) || !Jam::MayJam(*at, &declared)) return body;
-  // Declarations, and a condition around all the rest: where it holds for all parts they take turns, else they go one after the
-  // other, as they were.
+  // Declarations, and a condition around all the rest: where it holds for all parts they take turns, else
+  // they go one after the other, as they were.
   CStatementPtr work = at;
   std::vector<CStatementPtr> checks;
-  if (at->kind == Kind::kBlock && !at->body.empty() && at->body.back()->kind == Kind::kIf && at->body.back()->body.size() == 1 &&
-      std::all_of(at->body.begin(), at->body.end() - 1, [](const CStatementPtr& one) { return one->kind == Kind::kDeclaration; })) {
+  if (at->kind == Kind::kBlock && !at->body.empty() && at->body.back()->kind == Kind::kIf &&
+      at->body.back()->body.size() == 1 &&
+      std::all_of(at->body.begin(), at->body.end() - 1,
+                  [](const CStatementPtr& one) { return one->kind == Kind::kDeclaration; })) {
     checks.assign(at->body.begin(), at->body.end() - 1);
     std::vector<CStatementPtr> unguarded = checks;
     unguarded.push_back(at->body.back()->body[0]);
@@ -320,12 +341,14 @@ CStatementPtr Jammed(const CStatementPtr& body, const IntegerValues& constants) 
   branches->kind = Kind::kIf;
   branches->value = CName("@all");
   branches->body = {jammed, Apart(body)};
-  return CBlock({CDeclare(CType::kInt, "@all", CInteger(1)), Around(parts, CBlock(std::move(checks))), branches});
+  return CBlock(
+      {CDeclare(CType::kInt, "@all", CInteger(1)), Around(parts, CBlock(std::move(checks))), branches});
 }
 
 }  // namespace
 
-CStatementPtr KeepInRegisters(const CStatementPtr& body, const std::map<std::string, CType>& arrays, const IntegerValues& constants) {
+CStatementPtr KeepInRegisters(const CStatementPtr& body, const std::map<std::string, CType>& arrays,
+                              const IntegerValues& constants) {
   return Jammed(Promotion(arrays).Do(body), constants);
 }
 

@@ -33,7 +33,8 @@ CExpressionPtr CInteger(int64_t value) {
 
 CExpressionPtr CName(const std::string& name) { return Make(Kind::kName, name, {}); }
 
-CExpressionPtr CBinary(const std::string& operation, const CExpressionPtr& left, const CExpressionPtr& right) {
+CExpressionPtr CBinary(const std::string& operation, const CExpressionPtr& left,
+                       const CExpressionPtr& right) {
   if (operation == "*" || operation == "/") {
     if (IsInteger(right, 1)) return left;
     if (operation == "*" && IsInteger(left, 1)) return right;
@@ -44,8 +45,10 @@ CExpressionPtr CBinary(const std::string& operation, const CExpressionPtr& left,
   }
   if (left->kind == Kind::kInteger && right->kind == Kind::kInteger) {
     int64_t result = 0;
-    if (operation == "+" && !__builtin_add_overflow(left->integer, right->integer, &result)) return CInteger(result);
-    if (operation == "*" && !__builtin_mul_overflow(left->integer, right->integer, &result)) return CInteger(result);
+    if (operation == "+" && !__builtin_add_overflow(left->integer, right->integer, &result))
+      return CInteger(result);
+    if (operation == "*" && !__builtin_mul_overflow(left->integer, right->integer, &result))
+      return CInteger(result);
     if (operation == "-" && left->integer >= right->integer) return CInteger(left->integer - right->integer);
   }
   return Make(Kind::kBinary, operation, {left, right});
@@ -81,8 +84,8 @@ CStatementPtr CWhere(const CExpressionPtr& condition, const CStatementPtr& body)
   return statement;
 }
 
-std::shared_ptr<CStatement> CCount(const std::string& counter, const CExpressionPtr& bound, const CStatementPtr& body,
-                                   bool meta) {
+std::shared_ptr<CStatement> CCount(const std::string& counter, const CExpressionPtr& bound,
+                                   const CStatementPtr& body, bool meta) {
   auto statement = std::make_shared<CStatement>();
   statement->kind = CStatement::Kind::kFor;
   statement->position = body->position;

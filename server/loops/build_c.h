@@ -13,15 +13,16 @@ CExpressionPtr CInteger(int64_t value);
 CExpressionPtr CName(const std::string& name);
 // Simplifies what constants allow: x*1, x+0, 2*3.
 CExpressionPtr CBinary(const std::string& operation, const CExpressionPtr& left, const CExpressionPtr& right);
-CExpressionPtr CSmaller(const CExpressionPtr& left, const CExpressionPtr& right);  // left < right ? left : right
+CExpressionPtr CSmaller(const CExpressionPtr& left,
+                        const CExpressionPtr& right);  // left < right ? left : right
 CExpressionPtr CLarger(const CExpressionPtr& left, const CExpressionPtr& right);
 
 CStatementPtr CDeclare(CType type, const std::string& name, const CExpressionPtr& value);  // null: no value
 CStatementPtr CBlock(std::vector<CStatementPtr> body);
 CStatementPtr CWhere(const CExpressionPtr& condition, const CStatementPtr& body);
 // `for (int counter = 0; counter < bound; counter++)`, or meta_for.
-std::shared_ptr<CStatement> CCount(const std::string& counter, const CExpressionPtr& bound, const CStatementPtr& body,
-                                   bool meta);
+std::shared_ptr<CStatement> CCount(const std::string& counter, const CExpressionPtr& bound,
+                                   const CStatementPtr& body, bool meta);
 
 // Returns how many iterations a loop has, where that is positive; else a number that is not.
 CExpressionPtr TripCount(const CStatement& loop);

@@ -111,7 +111,7 @@ absl::StatusOr<std::vector<CaseDiscussion>> DiscussCases(absl::string_view text,
     const std::unique_ptr<const Nest> nest = BuildNest(mapped.program, region, &errors);
     for (const KernelLoops& kernel : KernelsOf(*nest)) {
       const NestLoop& root = nest->loops[kernel.root];
-      const CRegisters* const given = region.registers                ? &*region.registers
+      const CRegisters* const given = region.registers            ? &*region.registers
                                       : number < registers.size() ? &registers[number]
                                                                   : nullptr;
       ++number;

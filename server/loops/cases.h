@@ -47,13 +47,13 @@ struct CaseDiscussion {
   std::vector<std::string> cached;      // arrays, in the order of the text
   std::vector<std::string> parameters;  // names, in the order of the text
   Polynomial granular_words, single_words;
-  Polynomial threads;            // of a block
+  Polynomial threads;             // of a block
   std::vector<KernelCase> cases;  // consistent, covering and apart from each other
 };
 
 // Discusses all kernels of a text (server/loops/mapping.h). Registers are those of "#pragma fusion registers
-// WITH ONE": what a thread takes with the granularity of the text, and with one of 1; where there is no such line
-// they are those of `registers`, by kernel.
+// WITH ONE": what a thread takes with the granularity of the text, and with one of 1; where there is no such
+// line they are those of `registers`, by kernel.
 //
 // InvalidArgument and NotFound as CheckLoops gives them; InvalidArgument, too, where registers are not given.
 absl::StatusOr<std::vector<CaseDiscussion>> DiscussCases(absl::string_view text, const std::string& file_name,

@@ -13,8 +13,8 @@ namespace fusion {
 
 using IntegerValues = std::map<std::string, int64_t>;
 
-// Returns the value; nothing where a name has none, where it is no integer, or where C has no answer: division
-// by 0, more than 64 bits.
+// Returns the value; nothing where a name has none, where it is no integer, or where C has no answer:
+// division by 0, more than 64 bits.
 std::optional<int64_t> EvaluateC(const CExpression& expression, const IntegerValues& values);
 
 // Returns `given` with the values of all variables of a scope that follow: constants, and what is computed of

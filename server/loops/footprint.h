@@ -28,7 +28,8 @@ std::vector<KernelLoops> KernelsOf(const Nest& nest);
 // but for `Use::place`.
 struct TouchedBox {
   int array = 0;
-  // By dimension. An array of one dimension has two here where its index is that of rows and columns.
+  // These are by dimension. An array of one dimension has two here where its index is that of rows and
+  // columns.
   std::vector<Polynomial> first;    // index; inexact where it is not known
   std::vector<Polynomial> extents;  // indices
   std::vector<Polynomial> strides;  // entries of the array from one index to the next

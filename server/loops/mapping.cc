@@ -20,7 +20,8 @@ constexpr int64_t kMostThreads = 1024, kMostGranularity = 8;
 
 // Returns what stands alone in blocks around it.
 CStatementPtr Unwrapped(CStatementPtr statement) {
-  while ((statement->kind == Kind::kBlock || statement->kind == Kind::kSchedule) && statement->body.size() == 1)
+  while ((statement->kind == Kind::kBlock || statement->kind == Kind::kSchedule) &&
+         statement->body.size() == 1)
     statement = statement->body[0];
   return statement;
 }
@@ -35,12 +36,14 @@ bool Uses(const CExpression& expression, const std::string& name) {
 bool IsLinearIn(const CExpression& expression, const std::string& name) {
   using Expression = CExpression::Kind;
   if (!Uses(expression, name) || IsNamed(expression, name)) return true;
-  if (expression.kind == Expression::kUnary) return expression.text == "-" && IsLinearIn(*expression.operands[0], name);
+  if (expression.kind == Expression::kUnary)
+    return expression.text == "-" && IsLinearIn(*expression.operands[0], name);
   if (expression.kind != Expression::kBinary) return false;
   const CExpression &left = *expression.operands[0], &right = *expression.operands[1];
-  if (expression.text == "+" || expression.text == "-") return IsLinearIn(left, name) && IsLinearIn(right, name);
-  return expression.text == "*" && ((IsLinearIn(left, name) && !Uses(right, name)) ||
-                                    (IsLinearIn(right, name) && !Uses(left, name)));
+  if (expression.text == "+" || expression.text == "-")
+    return IsLinearIn(left, name) && IsLinearIn(right, name);
+  return expression.text == "*" &&
+         ((IsLinearIn(left, name) && !Uses(right, name)) || (IsLinearIn(right, name) && !Uses(left, name)));
 }
 
 void AddAssigned(const CStatement& statement, std::set<std::string>* scalars) {
@@ -121,8 +124,9 @@ class Mapper {
       Loop& known = loops_[statements[i]];
       known.own = loop.privates;
       if (!loop.reductions.empty())
-        errors_->Add({loop.position}, absl::StrCat("no kernels are made yet that combine ", loop.reductions[0],
-                                                   " of all threads: add to an entry of an array in a loop inside"));
+        errors_->Add({loop.position},
+                     absl::StrCat("no kernels are made yet that combine ", loop.reductions[0],
+                                  " of all threads: add to an entry of an array in a loop inside"));
     }
     for (const CheckedLoop& checked : checked_.loops) {
       if (checked.region != region) continue;
@@ -144,7 +148,8 @@ class Mapper {
     if (statement.kind == Kind::kFor) {
       Loop loop = Of(statement);
       loops_[copy.get()] = std::move(loop);
-      if (const auto number = numbers_.find(&statement); number != numbers_.end()) numbers_[copy.get()] = number->second;
+      if (const auto number = numbers_.find(&statement); number != numbers_.end())
+        numbers_[copy.get()] = number->second;
     }
     kept_.push_back(copy);
     return copy;
@@ -161,11 +166,12 @@ class Mapper {
                        [&](const CStatementPtr& inner) { return AllMetaProved(*inner); });
   }
 
-  // The loop around all that a thread of a nest of `meta_for` does is marked where its iterations are proved to be
-  // independent.
+  // The loop around all that a thread of a nest of `meta_for` does is marked where its iterations are proved
+  // to be independent.
   CStatementPtr WithParts(const CStatementPtr& statement) {
     auto copy = std::make_shared<CStatement>(*statement);
-    const bool has_meta = std::any_of(statement->body.begin(), statement->body.end(), [](const CStatementPtr& inner) { return HasMeta(*inner); });
+    const bool has_meta = std::any_of(statement->body.begin(), statement->body.end(),
+                                      [](const CStatementPtr& inner) { return HasMeta(*inner); });
     if (statement->meta && !has_meta) {
       const CStatementPtr inner = Unwrapped(statement->body[0]);
       if (inner->kind != Kind::kFor || !IsIndependent(*inner)) return statement;
@@ -179,7 +185,8 @@ class Mapper {
     return copy;
   }
   static bool HasMeta(const CStatement& statement) {
-    return statement.meta || std::any_of(statement.body.begin(), statement.body.end(), [](const CStatementPtr& inner) { return HasMeta(*inner); });
+    return statement.meta || std::any_of(statement.body.begin(), statement.body.end(),
+                                         [](const CStatementPtr& inner) { return HasMeta(*inner); });
   }
   bool IsIndependent(const CStatement& loop) {
     const auto number = numbers_.find(&loop);
@@ -197,10 +204,12 @@ class Mapper {
     switch (statement->kind) {
       case Kind::kFor:
         if (statement->meta)
-          return options_.proved_only && !AllMetaProved(*statement) ? Serial(statement) : WithParts(statement);
+          return options_.proved_only && !AllMetaProved(*statement) ? Serial(statement)
+                                                                    : WithParts(statement);
         if (Of(*statement).parallel) return Kernel(statement);
         if (!HasParallel(*statement)) return Serial(statement);
-        return WithinHost(statement->variable, [&] { return WithBody(*statement, Host(statement->body[0])); });
+        return WithinHost(statement->variable,
+                          [&] { return WithBody(*statement, Host(statement->body[0])); });
       case Kind::kBlock:
       case Kind::kSchedule: {
         std::vector<CStatementPtr> body, serial;
@@ -215,8 +224,10 @@ class Mapper {
           }
           end_serial();
           body.push_back(declares ? inner : Host(inner));
-          if (declares && (!IsIntegerType(inner->variable.type) || inner->variable.array || inner->value == nullptr))
-            errors_->Add({inner->position}, absl::StrCat(inner->variable.name, " is declared between kernels; only "
+          if (declares &&
+              (!IsIntegerType(inner->variable.type) || inner->variable.array || inner->value == nullptr))
+            errors_->Add({inner->position}, absl::StrCat(inner->variable.name,
+                                                         " is declared between kernels; only "
                                                          "integers with values may be"));
         }
         end_serial();
@@ -249,11 +260,13 @@ class Mapper {
     for (const std::string& scalar : AssignedOutside(*statement))
       if (!IsCounterAlone(*statement, scalar))
         errors_->Add({PositionOf(*statement)},
-                     absl::StrCat(scalar, " gets a value outside of parallel loops, and is not an array: no kernel "
+                     absl::StrCat(scalar,
+                                  " gets a value outside of parallel loops, and is not an array: no kernel "
                                   "takes it to another; make it an array of one entry"));
     std::vector<std::string> own;
     AddCounters(*statement, &own);
-    return CCount(Counter("v"), CInteger(1), CCount(Counter("u"), CInteger(1), WithOwn(own, Elided(statement)), true), true);
+    return CCount(Counter("v"), CInteger(1),
+                  CCount(Counter("u"), CInteger(1), WithOwn(own, Elided(statement)), true), true);
   }
   static SourcePosition PositionOf(const CStatement& statement) {
     if (statement.position.line > 0 || statement.body.empty()) return statement.position;
@@ -304,7 +317,8 @@ class Mapper {
   CStatementPtr AsWritten(const CStatementPtr& loop) {
     std::vector<CStatementPtr> tiled = {loop};
     CStatementPtr inner = Unwrapped(loop->body[0]);
-    while (tiled.size() < kMostTiled && inner->kind == Kind::kFor && Of(*inner).parallel && MayTile(tiled, *inner)) {
+    while (tiled.size() < kMostTiled && inner->kind == Kind::kFor && Of(*inner).parallel &&
+           MayTile(tiled, *inner)) {
       tiled.push_back(inner);
       inner = Unwrapped(inner->body[0]);
     }
@@ -325,17 +339,20 @@ class Mapper {
 
   static bool ReadsMemory(const CExpression& expression) {
     return expression.kind == CExpression::Kind::kSubscript || expression.kind == CExpression::Kind::kCall ||
-           std::any_of(expression.operands.begin(), expression.operands.end(), [](const CExpressionPtr& operand) { return ReadsMemory(*operand); });
+           std::any_of(expression.operands.begin(), expression.operands.end(),
+                       [](const CExpressionPtr& operand) { return ReadsMemory(*operand); });
   }
   // A declaration that gives the same value wherever it stands.
   bool IsPure(const CStatement& statement) const {
     return statement.kind == Kind::kDeclaration && !statement.variable.array && statement.value != nullptr &&
-           IsIntegerType(statement.variable.type) && !ReadsMemory(*statement.value) && assigned_.count(statement.variable.name) == 0;
+           IsIntegerType(statement.variable.type) && !ReadsMemory(*statement.value) &&
+           assigned_.count(statement.variable.name) == 0;
   }
   // The statements of a body, each with the declarations and conditions that it is under.
   std::vector<CStatementPtr> Parts(const CStatementPtr& body) const {
     const CStatementPtr statement = Unwrapped(body);
-    if (statement->kind == Kind::kIf && statement->body.size() == 1 && !ReadsMemory(*statement->value) && !UsesAssigned(*statement->value)) {
+    if (statement->kind == Kind::kIf && statement->body.size() == 1 && !ReadsMemory(*statement->value) &&
+        !UsesAssigned(*statement->value)) {
       std::vector<CStatementPtr> parts = Parts(statement->body[0]);
       if (parts.size() < 2) return {statement};
       for (CStatementPtr& part : parts) part = CWhere(statement->value, part);
@@ -360,15 +377,18 @@ class Mapper {
   bool UsesAssigned(const CExpression& expression) const {
     std::set<std::string> names;
     AddNames(expression, &names);
-    return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return assigned_.count(name) > 0; });
+    return std::any_of(names.begin(), names.end(),
+                       [&](const std::string& name) { return assigned_.count(name) > 0; });
   }
 
   // Conditions and declarations around nothing but a parallel loop go into it.
   CStatementPtr Sunk(const CStatementPtr& body) {
     const CStatementPtr statement = Unwrapped(body);
-    if (statement->kind == Kind::kIf && statement->body.size() == 1 && !ReadsMemory(*statement->value) && !UsesAssigned(*statement->value)) {
+    if (statement->kind == Kind::kIf && statement->body.size() == 1 && !ReadsMemory(*statement->value) &&
+        !UsesAssigned(*statement->value)) {
       const CStatementPtr inner = Sunk(statement->body[0]);
-      if (inner->kind != Kind::kFor || !Of(*inner).parallel || Uses(*statement->value, inner->variable.name)) return statement;
+      if (inner->kind != Kind::kFor || !Of(*inner).parallel || Uses(*statement->value, inner->variable.name))
+        return statement;
       return WithBody(*inner, CWhere(statement->value, inner->body[0]));
     }
     if (statement->kind != Kind::kBlock || statement->body.size() < 2) return statement;
@@ -387,8 +407,8 @@ class Mapper {
     return WithBody(*inner, CBlock(std::move(sunk)));
   }
 
-  // The loop whose iterations touch entries next to each other is the innermost one, whose threads are: where the ranges of
-  // the loops are free of each other.
+  // The loop whose iterations touch entries next to each other is the innermost one, whose threads are: where
+  // the ranges of the loops are free of each other.
   std::vector<CStatementPtr> FastestLast(std::vector<CStatementPtr> loops) {
     if (loops.size() < 2) return loops;
     for (const CStatementPtr& one : loops)
@@ -397,7 +417,8 @@ class Mapper {
           if (Uses(*part, other->variable.name)) return loops;
     std::set<std::pair<int, int>> inside;
     const auto collect = [&](auto&& self, const CExpression& expression) -> void {
-      if (expression.kind == CExpression::Kind::kSubscript) inside.insert({expression.position.line, expression.position.column});
+      if (expression.kind == CExpression::Kind::kSubscript)
+        inside.insert({expression.position.line, expression.position.column});
       for (const CExpressionPtr& operand : expression.operands) self(self, *operand);
     };
     const auto walk = [&](auto&& self, const CStatement& statement) -> void {
@@ -411,19 +432,22 @@ class Mapper {
     for (const NestAccess& access : nest.accesses) {
       if (inside.count({access.position.line, access.position.column}) == 0) continue;
       Polynomial flat(0);
-      for (size_t i = 0; i < access.index.size(); ++i) flat = i == 0 ? access.index[i] : flat * nest.arrays[access.array].extents[i] + access.index[i];
+      for (size_t i = 0; i < access.index.size(); ++i)
+        flat = i == 0 ? access.index[i] : flat * nest.arrays[access.array].extents[i] + access.index[i];
       if (!flat.exact()) continue;
       for (size_t i = 0; i < loops.size(); ++i) {
         const auto number = numbers_.find(loops[i].get());
         if (number == numbers_.end()) continue;
         const std::vector<Polynomial> coefficients = flat.CoefficientsOf(nest.loops[number->second].symbol);
-        steps_of_one[i] += coefficients.size() == 2 && (coefficients[1] == Polynomial(1) || coefficients[1] == Polynomial(-1));
+        steps_of_one[i] += coefficients.size() == 2 &&
+                           (coefficients[1] == Polynomial(1) || coefficients[1] == Polynomial(-1));
       }
     }
     size_t fastest = loops.size() - 1;
     for (size_t i = 0; i < loops.size(); ++i)
       if (steps_of_one[i] > steps_of_one[fastest]) fastest = i;
-    std::rotate(loops.begin() + static_cast<std::ptrdiff_t>(fastest), loops.begin() + static_cast<std::ptrdiff_t>(fastest) + 1, loops.end());
+    std::rotate(loops.begin() + static_cast<std::ptrdiff_t>(fastest),
+                loops.begin() + static_cast<std::ptrdiff_t>(fastest) + 1, loops.end());
     return loops;
   }
 
@@ -481,7 +505,8 @@ class Mapper {
     for (const CStatementPtr& outer : around) {
       const std::string& counter = outer->variable.name;
       if (!Uses(*loop.start, counter) && !Uses(*loop.bound, counter) && !Uses(*loop.step, counter)) continue;
-      if (loop.down || loop.step->kind != CExpression::Kind::kInteger || loop.step->integer != 1) return false;
+      if (loop.down || loop.step->kind != CExpression::Kind::kInteger || loop.step->integer != 1)
+        return false;
       if (!IsLinearIn(*loop.start, counter) || !IsLinearIn(*loop.bound, counter)) return false;
       // The ends of the outer loop have to be free of counters themselves.
       for (const CStatementPtr& other : around)
@@ -492,7 +517,7 @@ class Mapper {
     return dependent <= 1;
   }
 
-  // How many iterations there are at most, and the counter's value in iteration `number` of these.
+  // An extent says how many iterations there are at most, and where the counter begins.
   struct Extent {
     CExpressionPtr trips;
     CExpressionPtr first;  // of a loop whose range depends on one around it; null: the loop itself says all
@@ -545,8 +570,12 @@ class Mapper {
       const CStatement& loop = *loops[i];
       const Extent extent = ExtentOf({loops.begin(), loops.begin() + static_cast<std::ptrdiff_t>(i)}, loop);
       const std::string number = absl::StrCat(loops.size() - 1 - i);  // the innermost is 0
-      Dimension one{.block = Counter("v" + number), .thread = Counter("u" + number), .part = Counter("k" + number),
-                    .blocks = nullptr, .threads = CInteger(1), .granularity = CInteger(1)};
+      Dimension one{.block = Counter("v" + number),
+                    .thread = Counter("u" + number),
+                    .part = Counter("k" + number),
+                    .blocks = nullptr,
+                    .threads = CInteger(1),
+                    .granularity = CInteger(1)};
       if (loops.size() - i <= 2) {
         one.threads = CName(Shape("B" + number, kMostThreads));
         one.granularity = CName(Shape("s" + number, kMostGranularity));
@@ -558,13 +587,15 @@ class Mapper {
       // (v*s + k)*B + u
       const CExpressionPtr place = CBinary(
           "+",
-          CBinary("*",
-                  CBinary("+", CBinary("*", CName(one.block), one.granularity),
-                          one.granularity->kind == CExpression::Kind::kInteger ? CInteger(0) : CName(one.part)),
-                  one.threads),
+          CBinary(
+              "*",
+              CBinary("+", CBinary("*", CName(one.block), one.granularity),
+                      one.granularity->kind == CExpression::Kind::kInteger ? CInteger(0) : CName(one.part)),
+              one.threads),
           tile->kind == CExpression::Kind::kInteger ? CInteger(0) : CName(one.thread));
       body.push_back(CDeclare(loop.variable.type, count, place));
-      if (tile->kind != CExpression::Kind::kInteger) guards.push_back(CBinary("<", CName(count), extent.trips));
+      if (tile->kind != CExpression::Kind::kInteger)
+        guards.push_back(CBinary("<", CName(count), extent.trips));
       const CExpressionPtr value = extent.first == nullptr ? CounterValue(loop, CName(count))
                                                            : CBinary("+", extent.first, CName(count));
       counters.push_back(CDeclare(loop.variable.type, loop.variable.name, value));
@@ -582,8 +613,9 @@ class Mapper {
     AddCounters(*inner, &own);
     CStatementPtr work = WithOwn(own, inner);
     for (const std::string& scalar : AssignedOutside(*work))
-      errors_->Add({loops[0]->position}, absl::StrCat("iterations of ", loops[0]->variable.name, " share ", scalar,
-                                                      ", of which a kernel would have one for each thread"));
+      errors_->Add({loops[0]->position},
+                   absl::StrCat("iterations of ", loops[0]->variable.name, " share ", scalar,
+                                ", of which a kernel would have one for each thread"));
     if (!ranges.empty()) work = CWhere(All(ranges), work);
     counters.push_back(std::move(work));
     work = CBlock(std::move(counters));
@@ -635,8 +667,9 @@ class Mapper {
   MappedLoops mapped_;
   std::map<const CStatement*, Loop> loops_;
   std::vector<CStatementPtr> kept_;  // so that no other statement gets the address of one in loops_
-  std::set<std::string> assigned_;           // scalars of the region that get other values than their declarations give
-  std::vector<CVariable> host_;              // counters of loops around
+  std::set<std::string>
+      assigned_;                 // scalars of the region that get other values than their declarations give
+  std::vector<CVariable> host_;  // counters of loops around
   std::set<std::string> taken_;
   std::map<std::string, std::string> shape_names_;
 };

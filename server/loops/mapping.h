@@ -14,7 +14,7 @@ struct MappedLoops {
   // All loops for a device are nests of an even number of meta_for, as MetaFork has them: the first half
   // counts blocks, the others threads. Around them loops, conditions and declarations of the host may stand.
   CProgram program;
-  // Of its parameters those that no text has: block shapes, granularities. They change no result.
+  // These of its parameters no text has: block shapes, granularities. They change no result.
   std::vector<CParameter> shapes;
   std::vector<std::string> asserted;  // for people: loops that are parallel by nothing but a pragma
 };

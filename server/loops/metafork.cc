@@ -17,7 +17,8 @@ namespace {
 class MetaForkPrinter {
  public:
   // `known`: declarations that were printed for the regions before.
-  MetaForkPrinter(const CProgram& program, const CRegion& region, std::set<std::string>* known, ErrorList* errors)
+  MetaForkPrinter(const CProgram& program, const CRegion& region, std::set<std::string>* known,
+                  ErrorList* errors)
       : program_(program), region_(region), known_(known), errors_(errors) {
     AddNames(*region.statement, &taken_);
     for (const CVariable& variable : region.scope) taken_.insert(variable.name);
@@ -32,7 +33,8 @@ class MetaForkPrinter {
     for (const CParameter& parameter : program_.parameters)
       declare(absl::StrCat("#pragma fusion parameter ", parameter.name, " in ", parameter.low, "..",
                            parameter.high ? absl::StrCat(*parameter.high) : "", "\n"));
-    for (const std::string& name : added_) declare(absl::StrCat("#pragma fusion parameter ", name, " in 1..\n"));
+    for (const std::string& name : added_)
+      declare(absl::StrCat("#pragma fusion parameter ", name, " in 1..\n"));
     for (const CVariable& variable : region_.scope)
       if (used_.count(variable.name) > 0 && declared_.count(variable.name) == 0)
         declare(Declaration(variable));
@@ -191,7 +193,7 @@ class MetaForkPrinter {
       if (taken_.count(name) == 0) return name;
     }
   }
-  // What OpenMP says, or else a parameter, which has the same name wherever it is needed.
+  // Returns what OpenMP says, or else a parameter, which has the same name wherever it is needed.
   std::string Or(const std::string& given, std::string parameter) {
     if (!given.empty()) return given;
     while (taken_.count(parameter) > 0) parameter += "_";

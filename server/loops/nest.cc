@@ -60,7 +60,7 @@ class NestBuilder {
     bool counter = false;  // of a loop around the use
   };
 
-  // What the directives around a statement say.
+  // The directives around a statement say this.
   struct Directives {
     std::vector<std::string> privates, reductions;
     bool asked = false;  // "#pragma fusion parametric", "#pragma scop"
@@ -278,7 +278,7 @@ class NestBuilder {
 
   // --- The walk ---
   void Walk(const CStatement& statement) {
-    // What directives say holds in their statement alone.
+    // Directives hold in their statement alone.
     const Directives outer = directives_;
     const size_t loops = nest_->loops.size();
     for (const CDirective& directive : statement.directives) {

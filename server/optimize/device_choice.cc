@@ -73,11 +73,9 @@ absl::StatusOr<std::optional<DeviceDescription>> LastSeenDevice(v1::Target targe
   return std::nullopt;
 }
 
-absl::StatusOr<DeviceDescription> RequestedOrDescribedDevice(v1::Target target, const std::string& arch,
-                                                             const std::string& kind,
-                                                             std::chrono::milliseconds patience,
-                                                             const PipelineContext& context, std::string* warning,
-                                                             std::vector<std::string>* notes) {
+absl::StatusOr<DeviceDescription> RequestedOrDescribedDevice(
+    v1::Target target, const std::string& arch, const std::string& kind, std::chrono::milliseconds patience,
+    const PipelineContext& context, std::string* warning, std::vector<std::string>* notes) {
   absl::StatusOr<DeviceDescription> device = RequestedDevice(target, arch, kind, patience, context, warning);
   if (!absl::IsUnavailable(device.status())) return device;
   FUSION_ASSIGN_OR_RETURN(const ArchChoice choice, ChooseArch(target, arch));

@@ -20,9 +20,9 @@
 namespace fusion {
 namespace {
 
-constexpr size_t kMostPoints = 4000;        // values of parameters that are looked at
-constexpr int64_t kLargestValue = 1024;     // of a parameter
-constexpr int kSampledLaunches = 4;         // of a kernel, for its prediction
+constexpr size_t kMostPoints = 4000;     // values of parameters that are looked at
+constexpr int64_t kLargestValue = 1024;  // of a parameter
+constexpr int kSampledLaunches = 4;      // of a kernel, for its prediction
 constexpr int64_t kPlainThreads = 256;
 // Instructions of a thread, some seconds on a GPU.
 constexpr double kMostWorkOfThread = 5e7;
@@ -36,8 +36,13 @@ struct SampledLaunch {
 
 class CaseFinder {
  public:
-  CaseFinder(const LoopSubmission& submission, const MappedLoops& mapped, const std::vector<CParameter>& parameters, const DeviceDescription& device)
-      : submission_(submission), mapped_(mapped), parameters_(parameters), device_(device), predictor_(mapped) {
+  CaseFinder(const LoopSubmission& submission, const MappedLoops& mapped,
+             const std::vector<CParameter>& parameters, const DeviceDescription& device)
+      : submission_(submission),
+        mapped_(mapped),
+        parameters_(parameters),
+        device_(device),
+        predictor_(mapped) {
     FindWhole();
   }
 
@@ -64,7 +69,9 @@ class CaseFinder {
       if (digit == choices.size()) break;
     }
     if (points.empty())
-      return absl::FailedPreconditionError(absl::StrCat(submission_.file_name, ": at these sizes no powers of two for ", Names(), " give whole tiles of blocks with 1 to 1024 threads: ", absl::StrJoin(whole_texts_, ", ")));
+      return absl::FailedPreconditionError(absl::StrCat(
+          submission_.file_name, ": at these sizes no powers of two for ", Names(),
+          " give whole tiles of blocks with 1 to 1024 threads: ", absl::StrJoin(whole_texts_, ", ")));
     // The device's warps want whole blocks of 32 where there are any.
     if (TargetOf(device_.target()).simt()) {
       std::vector<IntegerValues> warps;
@@ -81,7 +88,8 @@ class CaseFinder {
     return points;
   }
 
-  // The point whose blocks have about so many threads, and whose threads do least: one iteration, where it can be.
+  // The point whose blocks have about so many threads, and whose threads do least: one iteration, where it
+  // can be.
   IntegerValues Plain(const std::vector<IntegerValues>& points) const {
     double best = 1e300;
     IntegerValues plain;
@@ -92,7 +100,8 @@ class CaseFinder {
       // Threads of a row lie next to each other.
       double square = 0;
       for (const auto& [name, value] : point)
-        if (threads_names_.count(name) > 0) square += std::pow(std::log2(static_cast<double>(value)), 2) * 0.01;
+        if (threads_names_.count(name) > 0)
+          square += std::pow(std::log2(static_cast<double>(value)), 2) * 0.01;
       cost += square;
       if (cost < best) best = cost, plain = point;
     }
@@ -104,15 +113,18 @@ class CaseFinder {
     const LoopCode code = LowerLoops(mapped_, {.constants = point}, &errors);
     if (!errors.empty()) return errors.ToStatus();
     std::map<int, std::vector<IntegerValues>> launches;
-    FUSION_RETURN_IF_ERROR(ForEachLaunch(code, With(point), [&](int kernel, int64_t, const IntegerValues& values) {
-      launches[kernel].push_back(values);
-      return absl::OkStatus();
-    }));
+    FUSION_RETURN_IF_ERROR(
+        ForEachLaunch(code, With(point), [&](int kernel, int64_t, const IntegerValues& values) {
+          launches[kernel].push_back(values);
+          return absl::OkStatus();
+        }));
     for (auto& [kernel, of_kernel] : launches) {
       if (static_cast<size_t>(kernel) >= predictor_.kernels()) continue;
       const size_t count = std::min<size_t>(of_kernel.size(), kSampledLaunches);
       for (size_t i = 0; i < count; ++i)
-        samples_.push_back({static_cast<size_t>(kernel), of_kernel[(2 * i + 1) * of_kernel.size() / (2 * count)], static_cast<double>(of_kernel.size()) / static_cast<double>(count)});
+        samples_.push_back({static_cast<size_t>(kernel),
+                            of_kernel[(2 * i + 1) * of_kernel.size() / (2 * count)],
+                            static_cast<double>(of_kernel.size()) / static_cast<double>(count)});
     }
     return absl::OkStatus();
   }
@@ -140,7 +152,9 @@ class CaseFinder {
     }
     return work;
   }
-  int64_t SharedLimit() const { return TargetOf(device_.target()).simt() ? device_.shared_bytes_per_block() : int64_t{1} << 17; }
+  int64_t SharedLimit() const {
+    return TargetOf(device_.target()).simt() ? device_.shared_bytes_per_block() : int64_t{1} << 17;
+  }
 
   IntegerValues With(const IntegerValues& point) const {
     IntegerValues values = submission_.sizes;
@@ -155,7 +169,8 @@ class CaseFinder {
   };
 
   std::string Names() const {
-    return absl::StrJoin(parameters_, ", ", [](std::string* out, const CParameter& parameter) { out->append(parameter.name); });
+    return absl::StrJoin(parameters_, ", ",
+                         [](std::string* out, const CParameter& parameter) { out->append(parameter.name); });
   }
 
   // Quotients by parameters have to be whole, unless they are rounded up.
@@ -164,7 +179,8 @@ class CaseFinder {
     for (const CParameter& parameter : parameters_) names.insert(parameter.name);
     const auto has = [&](const Polynomial& polynomial) {
       const std::set<std::string> symbols = polynomial.Symbols();
-      return std::any_of(symbols.begin(), symbols.end(), [&](const std::string& symbol) { return names.count(symbol) > 0; });
+      return std::any_of(symbols.begin(), symbols.end(),
+                         [&](const std::string& symbol) { return names.count(symbol) > 0; });
     };
     for (const CRegion& region : mapped_.program.regions) {
       ErrorList scratch("");
@@ -173,7 +189,8 @@ class CaseFinder {
         // Unless it is rounded up.
         if (!has(quotient.denominator) || !has(quotient.numerator - (quotient.denominator - 1))) continue;
         whole_.push_back(quotient);
-        whole_texts_.push_back(absl::StrCat(quotient.numerator.ToString(), " by ", quotient.denominator.ToString()));
+        whole_texts_.push_back(
+            absl::StrCat(quotient.numerator.ToString(), " by ", quotient.denominator.ToString()));
       }
       // Thread loops, in the order of the text.
       std::vector<const CStatement*> path;
@@ -181,12 +198,14 @@ class CaseFinder {
         if (statement.meta) path.push_back(&statement);
         bool inner = false;
         const auto has_meta = [](auto&& again, const CStatement& one) -> bool {
-          return one.meta || std::any_of(one.body.begin(), one.body.end(), [&](const CStatementPtr& each) { return again(again, *each); });
+          return one.meta || std::any_of(one.body.begin(), one.body.end(),
+                                         [&](const CStatementPtr& each) { return again(again, *each); });
         };
         for (const CStatementPtr& each : statement.body)
           if (has_meta(has_meta, *each)) inner = true, self(self, *each);
         if (statement.meta && !inner) {
-          ThreadLoops threads{&region, {path.begin() + static_cast<std::ptrdiff_t>(path.size() / 2), path.end()}};
+          ThreadLoops threads{&region,
+                              {path.begin() + static_cast<std::ptrdiff_t>(path.size() / 2), path.end()}};
           for (const CStatement* loop : threads.loops) AddNames(*loop->bound, &threads_names_);
           threads_.push_back(std::move(threads));
         }
@@ -197,7 +216,8 @@ class CaseFinder {
   }
   bool IsPossible(const IntegerValues& point) const {
     const IntegerValues given = With(point);
-    const int64_t most = std::min<int64_t>(1024, device_.max_threads_per_block() > 0 ? device_.max_threads_per_block() : 1024);
+    const int64_t most =
+        std::min<int64_t>(1024, device_.max_threads_per_block() > 0 ? device_.max_threads_per_block() : 1024);
     for (const ThreadLoops& threads : threads_) {
       const IntegerValues values = ScopeValues(threads.region->scope, given);
       int64_t count = 1;
@@ -211,7 +231,8 @@ class CaseFinder {
     for (const NestQuotient& quotient : whole_) {
       IntegerValues values = given;
       for (const CRegion& region : mapped_.program.regions) values = ScopeValues(region.scope, values);
-      const auto numerator = quotient.numerator.Evaluate(values), denominator = quotient.denominator.Evaluate(values);
+      const auto numerator = quotient.numerator.Evaluate(values),
+                 denominator = quotient.denominator.Evaluate(values);
       if (!numerator || !denominator || *denominator < 1) continue;  // of other quotients
       if (*numerator % *denominator != 0) return false;
     }
@@ -262,40 +283,46 @@ v1::BuildTask BuildOfLoops(std::string source, const DeviceDescription& device) 
 }
 
 // Adds the launches of the code; arrays that are written are meant by their outputs.
-absl::Status AddLaunches(const LoopSubmission& submission, const LoopCode& code, const IntegerValues& values, const std::string& build, bool reference, const DeviceDescription& device, v1::Program* program) {
+absl::Status AddLaunches(const LoopSubmission& submission, const LoopCode& code, const IntegerValues& values,
+                         const std::string& build, bool reference, const DeviceDescription& device,
+                         v1::Program* program) {
   std::set<std::string> written;
   for (const LoopArray& array : submission.interface.arrays)
     if (array.writes) written.insert(array.variable.name);
   const bool programmatic = TargetOf(device.target()).Features(device).overlapping_launches;
-  return ForEachLaunch(code, values, [&](int number, int64_t blocks, const IntegerValues& now) -> absl::Status {
-    const LoopKernel& kernel = code.kernels[number];
-    v1::Launch* launch = program->add_launches();
-    launch->set_binary(build);
-    launch->set_kernel(kernel.kernel.name);
-    launch->set_grid(blocks);
-    launch->set_threads(kernel.kernel.threads);
-    launch->set_shared_bytes(kernel.shared_bytes);
-    launch->set_programmatic(programmatic);
-    for (const LoopArgument& argument : kernel.arguments) {
-      v1::LaunchArgument* to = launch->add_arguments();
-      switch (argument.kind) {
-        case LoopArgument::Kind::kArray:
-          to->set_buffer(written.count(argument.name) > 0 ? OutputId(submission, argument.name) : InputId(submission, argument.name));
-          if (reference && argument.writes && argument.type != CType::kInt) launch->add_results(OutputId(submission, argument.name));
-          break;
-        case LoopArgument::Kind::kScalar:
-          to->set_scalar_buffer(InputId(submission, argument.name));
-          break;
-        case LoopArgument::Kind::kInteger: {
-          const auto value = now.find(argument.name);
-          if (value == now.end()) return absl::InvalidArgumentError(absl::StrCat(argument.name, " has no value at a launch"));
-          to->set_integer(value->second);
-          break;
+  return ForEachLaunch(
+      code, values, [&](int number, int64_t blocks, const IntegerValues& now) -> absl::Status {
+        const LoopKernel& kernel = code.kernels[number];
+        v1::Launch* launch = program->add_launches();
+        launch->set_binary(build);
+        launch->set_kernel(kernel.kernel.name);
+        launch->set_grid(blocks);
+        launch->set_threads(kernel.kernel.threads);
+        launch->set_shared_bytes(kernel.shared_bytes);
+        launch->set_programmatic(programmatic);
+        for (const LoopArgument& argument : kernel.arguments) {
+          v1::LaunchArgument* to = launch->add_arguments();
+          switch (argument.kind) {
+            case LoopArgument::Kind::kArray:
+              to->set_buffer(written.count(argument.name) > 0 ? OutputId(submission, argument.name)
+                                                              : InputId(submission, argument.name));
+              if (reference && argument.writes && argument.type != CType::kInt)
+                launch->add_results(OutputId(submission, argument.name));
+              break;
+            case LoopArgument::Kind::kScalar:
+              to->set_scalar_buffer(InputId(submission, argument.name));
+              break;
+            case LoopArgument::Kind::kInteger: {
+              const auto value = now.find(argument.name);
+              if (value == now.end())
+                return absl::InvalidArgumentError(absl::StrCat(argument.name, " has no value at a launch"));
+              to->set_integer(value->second);
+              break;
+            }
+          }
         }
-      }
-    }
-    return absl::OkStatus();
-  });
+        return absl::OkStatus();
+      });
 }
 
 // Outputs of the reference have memory of their own, which begins as their inputs are.
@@ -303,13 +330,19 @@ ir::Kernel CopyKernel() {
   ir::Kernel kernel;
   kernel.name = "fu_copy";
   kernel.comment = "Copies an array.";
-  kernel.parameters = {{"double* FUSION_RESTRICT", "to"}, {"const double* FUSION_RESTRICT", "from"}, {"fu_index", "count"}};
+  kernel.parameters = {
+      {"double* FUSION_RESTRICT", "to"}, {"const double* FUSION_RESTRICT", "from"}, {"fu_index", "count"}};
   kernel.threads = kPlainThreads;
-  kernel.sections.push_back({.group_threads = static_cast<int>(kPlainThreads), .lane_variables = {}, .body = {ir::LanePhase({"const fu_index at = block * lanes + lane;", "if (at < count) to[at] = from[at];"})}});
+  kernel.sections.push_back({.group_threads = static_cast<int>(kPlainThreads),
+                             .lane_variables = {},
+                             .body = {ir::LanePhase({"const fu_index at = block * lanes + lane;",
+                                                     "if (at < count) to[at] = from[at];"})}});
   return kernel;
 }
 
-absl::StatusOr<IntegerValues> PlainPoint(const LoopSubmission& submission, const MappedLoops& mapped, const std::vector<CParameter>& parameters, const DeviceDescription& device) {
+absl::StatusOr<IntegerValues> PlainPoint(const LoopSubmission& submission, const MappedLoops& mapped,
+                                         const std::vector<CParameter>& parameters,
+                                         const DeviceDescription& device) {
   CaseFinder finder(submission, mapped, parameters, device);
   FUSION_ASSIGN_OR_RETURN(const std::vector<IntegerValues> points, finder.Points());
   return finder.Plain(points);
@@ -335,12 +368,17 @@ absl::StatusOr<bool> TakesTooLong(const LoopSubmission& submission, const Device
   return finder.WorkOfThread(plain) > kMostWorkOfThread;
 }
 
-absl::Status AddReference(const LoopSubmission& submission, const DeviceDescription& device, v1::CandidateSet* set) {
+absl::Status AddReference(const LoopSubmission& submission, const DeviceDescription& device,
+                          v1::CandidateSet* set) {
   FUSION_ASSIGN_OR_RETURN(const bool turned, TakesTooLong(submission, device));
   const MappedLoops& mapped = turned ? submission.turned_reference : submission.reference;
-  FUSION_ASSIGN_OR_RETURN(const IntegerValues point, PlainPoint(submission, mapped, turned ? submission.turned_parameters : submission.reference_parameters, device));
+  FUSION_ASSIGN_OR_RETURN(
+      const IntegerValues point,
+      PlainPoint(submission, mapped, turned ? submission.turned_parameters : submission.reference_parameters,
+                 device));
   ErrorList errors(submission.file_name);
-  const LoopCode code = LowerLoops(mapped, {.constants = point, .reuse = false, .force_f64 = true, .prefix = "reference"}, &errors);
+  const LoopCode code = LowerLoops(
+      mapped, {.constants = point, .reuse = false, .force_f64 = true, .prefix = "reference"}, &errors);
   if (!errors.empty()) return errors.ToStatus();
   std::vector<ir::Kernel> kernels = IrKernelsOf(code);
   kernels.push_back(CopyKernel());
@@ -359,37 +397,46 @@ absl::Status AddReference(const LoopSubmission& submission, const DeviceDescript
     launch->add_arguments()->set_integer(output.count());
     if (output.data_type() != v1::I32) launch->add_results(output.id());
   }
-  FUSION_RETURN_IF_ERROR(AddLaunches(submission, code, With(submission.sizes, point), build.key(), true, device, program));
+  FUSION_RETURN_IF_ERROR(
+      AddLaunches(submission, code, With(submission.sizes, point), build.key(), true, device, program));
   (*set->mutable_builds())[build.key()] = build;
   return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::StatusOr<std::vector<LoopCase>> FindLoopCases(const LoopSubmission& submission, const CostModel& model, size_t most) {
+absl::StatusOr<std::vector<LoopCase>> FindLoopCases(const LoopSubmission& submission, const CostModel& model,
+                                                    size_t most) {
   CaseFinder finder(submission, submission.mapped, submission.parameters, model.device());
   FUSION_ASSIGN_OR_RETURN(const std::vector<IntegerValues> points, finder.Points());
   FUSION_RETURN_IF_ERROR(finder.Sample(points[0]));
   std::vector<LoopCase> cases;
   for (const IntegerValues& point : points)
     for (const bool cached : {false, true})
-      if (const std::optional<double> seconds = finder.Predict(point, cached, model)) cases.push_back({point, cached, *seconds});
+      if (const std::optional<double> seconds = finder.Predict(point, cached, model))
+        cases.push_back({point, cached, *seconds});
   const IntegerValues plain = finder.Plain(points);
   // The plain case is tried whatever is predicted: nobody wants to get less than it.
   std::stable_sort(cases.begin(), cases.end(), [&](const LoopCase& a, const LoopCase& b) {
     const bool first = !a.cached && a.parameters == plain, second = !b.cached && b.parameters == plain;
     return first != second ? first : a.predicted_seconds < b.predicted_seconds;
   });
-  if (cases.size() > 1) cases[0].predicted_seconds = std::min(cases[0].predicted_seconds, cases[1].predicted_seconds);
+  if (cases.size() > 1)
+    cases[0].predicted_seconds = std::min(cases[0].predicted_seconds, cases[1].predicted_seconds);
   // A case whose kernels put nothing into shared memory is that without.
   std::vector<LoopCase> kept;
   for (LoopCase& one : cases) {
     if (kept.size() >= most) break;
     if (one.cached) {
       ErrorList errors(submission.file_name);
-      const LoopCode code = LowerLoops(submission.mapped, {.constants = one.parameters, .cached = true}, &errors);
-      if (!errors.empty() || std::all_of(code.kernels.begin(), code.kernels.end(), [](const LoopKernel& kernel) { return kernel.cached.empty(); })) continue;
-      if (std::any_of(code.kernels.begin(), code.kernels.end(), [&](const LoopKernel& kernel) { return kernel.shared_bytes > finder.SharedLimit(); })) continue;
+      const LoopCode code =
+          LowerLoops(submission.mapped, {.constants = one.parameters, .cached = true}, &errors);
+      if (!errors.empty() || std::all_of(code.kernels.begin(), code.kernels.end(),
+                                         [](const LoopKernel& kernel) { return kernel.cached.empty(); }))
+        continue;
+      if (std::any_of(code.kernels.begin(), code.kernels.end(),
+                      [&](const LoopKernel& kernel) { return kernel.shared_bytes > finder.SharedLimit(); }))
+        continue;
     }
     kept.push_back(std::move(one));
   }
@@ -402,11 +449,13 @@ std::string CaseText(const LoopCase& one, const LoopCode& code) {
   std::set<std::string> cached;
   for (const LoopKernel& kernel : code.kernels) cached.insert(kernel.cached.begin(), kernel.cached.end());
   std::string text = absl::StrJoin(parts, " ");
-  if (!cached.empty()) absl::StrAppend(&text, text.empty() ? "" : ", ", "shared ", absl::StrJoin(cached, " "));
+  if (!cached.empty())
+    absl::StrAppend(&text, text.empty() ? "" : ", ", "shared ", absl::StrJoin(cached, " "));
   return text.empty() ? "no parameters" : text;
 }
 
-absl::StatusOr<LoopCandidates> GenerateLoopCode(const LoopSubmission& submission, std::vector<LoopCase> cases, const DeviceDescription& device) {
+absl::StatusOr<LoopCandidates> GenerateLoopCode(const LoopSubmission& submission, std::vector<LoopCase> cases,
+                                                const DeviceDescription& device) {
   LoopCandidates candidates;
   v1::CandidateSet& set = candidates.set;
   set.set_name(submission.summary.name());
@@ -417,14 +466,18 @@ absl::StatusOr<LoopCandidates> GenerateLoopCode(const LoopSubmission& submission
   const Target& target = TargetOf(device.target());
   const auto lower = [&](const LoopCase& one, bool reuse, v1::Program* program) -> absl::StatusOr<LoopCode> {
     ErrorList errors(submission.file_name);
-    LoopCode code = LowerLoops(submission.mapped, {.constants = one.parameters, .cached = one.cached, .reuse = reuse, .prefix = "loops"}, &errors);
+    LoopCode code = LowerLoops(
+        submission.mapped,
+        {.constants = one.parameters, .cached = one.cached, .reuse = reuse, .prefix = "loops"}, &errors);
     if (!errors.empty()) return errors.ToStatus();
     const v1::BuildTask build = BuildOfLoops(KernelsSource(IrKernelsOf(code), target), device);
-    FUSION_RETURN_IF_ERROR(AddLaunches(submission, code, With(submission.sizes, one.parameters), build.key(), false, device, program));
+    FUSION_RETURN_IF_ERROR(AddLaunches(submission, code, With(submission.sizes, one.parameters), build.key(),
+                                       false, device, program));
     (*set.mutable_builds())[build.key()] = build;
     return code;
   };
-  FUSION_ASSIGN_OR_RETURN(const IntegerValues plain, PlainPoint(submission, submission.mapped, submission.parameters, device));
+  FUSION_ASSIGN_OR_RETURN(const IntegerValues plain,
+                          PlainPoint(submission, submission.mapped, submission.parameters, device));
   v1::Program* unfused = set.add_unfused();
   unfused->set_name("plain");
   FUSION_RETURN_IF_ERROR(lower({.parameters = plain}, false, unfused).status());
@@ -455,13 +508,16 @@ absl::StatusOr<LoopCandidates> GenerateLoopCode(const LoopSubmission& submission
     candidates.codes.push_back(std::move(code));
   }
   candidates.cases = std::move(cases);
+  for (const CParameter& parameter : submission.parameters) candidates.least[parameter.name] = parameter.low;
   return candidates;
 }
 
 std::vector<WaitingCandidate> AllCandidates(const LoopCandidates& candidates) {
   std::vector<WaitingCandidate> waiting;
   for (size_t i = 0; i < candidates.cases.size(); ++i)
-    waiting.push_back({.position = static_cast<int>(i), .seconds = candidates.cases[i].predicted_seconds, .group = candidates.cases[i].cached ? 1 : 0});
+    waiting.push_back({.position = static_cast<int>(i),
+                       .seconds = candidates.cases[i].predicted_seconds,
+                       .group = candidates.cases[i].cached ? 1 : 0});
   return waiting;
 }
 

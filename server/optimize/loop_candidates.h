@@ -20,11 +20,12 @@ struct LoopCase {
   double predicted_seconds = 0;
 };
 
-// Returns the cases that the device can run at the sizes of the submission, the fastest as predicted first: at most `most`.
-// Parameters are powers of two within their ranges. Where the text divides by parameters and leaves out what is behind the last
-// whole part, only values that leave out nothing are taken, so that all cases compute the same. FailedPrecondition: there are
-// none.
-absl::StatusOr<std::vector<LoopCase>> FindLoopCases(const LoopSubmission& submission, const CostModel& model, size_t most);
+// Returns the cases that the device can run at the sizes of the submission, the fastest as predicted first:
+// at most `most`. Parameters are powers of two within their ranges. Where the text divides by parameters and
+// leaves out what is behind the last whole part, only values that leave out nothing are taken, so that all
+// cases compute the same. FailedPrecondition: there are none.
+absl::StatusOr<std::vector<LoopCase>> FindLoopCases(const LoopSubmission& submission, const CostModel& model,
+                                                    size_t most);
 
 // "s=4 B=256, shared a": for people.
 std::string CaseText(const LoopCase& one, const LoopCode& code);
@@ -33,11 +34,14 @@ struct LoopCandidates {
   v1::CandidateSet set;
   std::vector<LoopCase> cases;  // of each candidate
   std::vector<LoopCode> codes;  // likewise
+  IntegerValues least;          // the smallest values, which leave nothing out at any sizes
 };
 
-// Returns the code of the cases, of the plain kernels that speed-ups are relative to (one iteration a thread, nothing in shared
-// memory), and of the reference: the loops in f64, of which what is proved to be parallel runs in parallel.
-absl::StatusOr<LoopCandidates> GenerateLoopCode(const LoopSubmission& submission, std::vector<LoopCase> cases, const DeviceDescription& device);
+// Returns the code of the cases, of the plain kernels that speed-ups are relative to (one iteration a thread,
+// nothing in shared memory), and of the reference: the loops in f64, of which what is proved to be parallel
+// runs in parallel.
+absl::StatusOr<LoopCandidates> GenerateLoopCode(const LoopSubmission& submission, std::vector<LoopCase> cases,
+                                                const DeviceDescription& device);
 
 std::vector<WaitingCandidate> AllCandidates(const LoopCandidates& candidates);
 

@@ -26,31 +26,37 @@ constexpr double kReservedOfDevice = 512 << 20;  // that the driver, the code an
 
 int64_t EntryBytesOf(const CVariable& array) { return array.type == CType::kDouble ? 8 : 4; }
 
-// What is computed by division of parameters alone bounds meta_for loops: names that stand there alone.
+// Adds names that are all that a loop over blocks or threads has as its bound.
 void AddBoundNames(const CStatement& statement, std::set<std::string>* names) {
-  if (statement.kind == CStatement::Kind::kFor && statement.meta && statement.bound->kind == CExpression::Kind::kName)
+  if (statement.kind == CStatement::Kind::kFor && statement.meta &&
+      statement.bound->kind == CExpression::Kind::kName)
     names->insert(statement.bound->text);
   for (const CStatementPtr& inner : statement.body) AddBoundNames(*inner, names);
 }
 
-// Parameters that the text gives a range, and names that bound loops over threads alone: of neither a size was given.
-std::vector<CParameter> ParametersOf(const MappedLoops& mapped, const LoopInterface& interface, const IntegerValues& given) {
+// Parameters that the text gives a range, and names that bound loops over threads alone: of neither a size
+// was given.
+std::vector<CParameter> ParametersOf(const MappedLoops& mapped, const LoopInterface& interface,
+                                     const IntegerValues& given) {
   std::vector<CParameter> parameters;
   std::set<std::string> known;
   for (const CParameter& parameter : mapped.program.parameters)
-    if (given.count(parameter.name) == 0 && known.insert(parameter.name).second) parameters.push_back(parameter);
+    if (given.count(parameter.name) == 0 && known.insert(parameter.name).second)
+      parameters.push_back(parameter);
   std::set<std::string> bounds, extents;
   for (const CRegion& region : mapped.program.regions) AddBoundNames(*region.statement, &bounds);
   for (const LoopArray& array : interface.arrays)
     for (const CExpressionPtr& extent : array.variable.extents)
       if (extent != nullptr) AddNames(*extent, &extents);
   for (const std::string& name : interface.integers)
-    if (bounds.count(name) > 0 && extents.count(name) == 0 && given.count(name) == 0 && known.insert(name).second)
+    if (bounds.count(name) > 0 && extents.count(name) == 0 && given.count(name) == 0 &&
+        known.insert(name).second)
       parameters.push_back({.name = name, .position = {}, .low = 1, .high = 1024});
   return parameters;
 }
 
-absl::Status CheckSizes(const LoopInterface& interface, const std::vector<CParameter>& parameters, const std::string& file, const IntegerValues& sizes) {
+absl::Status CheckSizes(const LoopInterface& interface, const std::vector<CParameter>& parameters,
+                        const std::string& file, const IntegerValues& sizes) {
   ErrorList errors(file);
   std::set<std::string> needed(interface.integers.begin(), interface.integers.end());
   for (const CParameter& parameter : parameters) needed.erase(parameter.name);
@@ -58,27 +64,32 @@ absl::Status CheckSizes(const LoopInterface& interface, const std::vector<CParam
   for (const CVariable& constant : interface.constants) names.push_back(constant.name);
   for (const auto& [name, value] : sizes) {
     if (std::find(names.begin(), names.end(), name) == names.end())
-      errors.Add({}, absl::StrCat("the loops have no size or parameter ", name, DidYouMean(SimilarName(name, names))));
+      errors.Add({}, absl::StrCat("the loops have no size or parameter ", name,
+                                  DidYouMean(SimilarName(name, names))));
     else if (value < std::numeric_limits<int32_t>::min() || value > kMostEntries)
       errors.Add({}, absl::StrCat(name, " = ", value, " needs more than 32 bits"));
   }
   for (const std::string& name : needed)
-    if (sizes.count(name) == 0) errors.Add({}, absl::StrCat(name, " has no value; give one: --size ", name, "=1024"));
+    if (sizes.count(name) == 0)
+      errors.Add({}, absl::StrCat(name, " has no value; give one: --size ", name, "=1024"));
   if (!errors.empty()) return errors.ToStatus();
   const IntegerValues values = ScopeValues(interface.constants, sizes);
   for (const LoopArray& array : interface.arrays) {
     const std::optional<int64_t> entries = EntriesOf(array.variable, values);
     if (!entries)
-      errors.Add({array.variable.position}, absl::StrCat("at these sizes ", array.variable.name, " has no entries, or their number is not known"));
+      errors.Add({array.variable.position}, absl::StrCat("at these sizes ", array.variable.name,
+                                                         " has no entries, or their number is not known"));
     else if (*entries > kMostEntries)
-      errors.Add({array.variable.position}, absl::StrCat(array.variable.name, " would have ", *entries, " entries; kernels of loops count up to ", kMostEntries));
+      errors.Add({array.variable.position},
+                 absl::StrCat(array.variable.name, " would have ", *entries,
+                              " entries; kernels of loops count up to ", kMostEntries));
   }
   return errors.empty() ? absl::OkStatus() : errors.ToStatus();
 }
 
 // Operations that may round, one behind the other: what an error grows with.
 struct Depth {
-  double longest = 1;   // sum in a thread
+  double longest = 1;  // sum in a thread
   bool divides = false;
 };
 void AddDepth(const CStatement& statement, const IntegerValues& values, double trips, Depth* depth) {
@@ -102,8 +113,11 @@ void AddDivisors(const CExpression& expression, std::set<std::string>* arrays) {
     subscripts(subscripts, of);
     arrays->insert(names.begin(), names.end());
   };
-  if (expression.kind == Kind::kBinary && (expression.text == "/" || expression.text == "%")) add(*expression.operands[1]);
-  if (expression.kind == Kind::kCall && (expression.text == "sqrt" || expression.text == "sqrtf" || expression.text == "log" || expression.text == "logf" || expression.text == "pow" || expression.text == "powf"))
+  if (expression.kind == Kind::kBinary && (expression.text == "/" || expression.text == "%"))
+    add(*expression.operands[1]);
+  if (expression.kind == Kind::kCall &&
+      (expression.text == "sqrt" || expression.text == "sqrtf" || expression.text == "log" ||
+       expression.text == "logf" || expression.text == "pow" || expression.text == "powf"))
     add(*expression.operands[0]);
   for (const CExpressionPtr& operand : expression.operands) AddDivisors(*operand, arrays);
 }
@@ -120,7 +134,8 @@ void AddDivisors(const CStatement& statement, std::set<std::string>* arrays) {
 }
 
 // Arrays of integers that stand in indices, with the fewest indices that there are where they stand.
-void AddIndexArrays(const CExpression& expression, const LoopInterface& interface, const IntegerValues& values, std::map<std::string, int64_t>* most) {
+void AddIndexArrays(const CExpression& expression, const LoopInterface& interface,
+                    const IntegerValues& values, std::map<std::string, int64_t>* most) {
   using Kind = CExpression::Kind;
   if (expression.kind == Kind::kSubscript)
     for (size_t i = 0; i < expression.operands.size(); ++i) {
@@ -138,8 +153,10 @@ void AddIndexArrays(const CExpression& expression, const LoopInterface& interfac
     }
   for (const CExpressionPtr& operand : expression.operands) AddIndexArrays(*operand, interface, values, most);
 }
-void AddIndexArrays(const CStatement& statement, const LoopInterface& interface, const IntegerValues& values, std::map<std::string, int64_t>* most) {
-  for (const CExpressionPtr& part : {statement.target, statement.value, statement.start, statement.bound, statement.step})
+void AddIndexArrays(const CStatement& statement, const LoopInterface& interface, const IntegerValues& values,
+                    std::map<std::string, int64_t>* most) {
+  for (const CExpressionPtr& part :
+       {statement.target, statement.value, statement.start, statement.bound, statement.step})
     if (part != nullptr) AddIndexArrays(*part, interface, values, most);
   for (const CStatementPtr& inner : statement.body) AddIndexArrays(*inner, interface, values, most);
 }
@@ -149,7 +166,9 @@ v1::Buffer BufferOf(const CVariable& array, const IntegerValues& values, int id)
   buffer.set_id(id);
   buffer.set_name(array.name);
   buffer.set_count(EntriesOf(array, values).value_or(0));
-  buffer.set_data_type(array.type == CType::kDouble ? v1::F64 : array.type == CType::kFloat ? v1::F32 : v1::I32);
+  buffer.set_data_type(array.type == CType::kDouble  ? v1::F64
+                       : array.type == CType::kFloat ? v1::F32
+                                                     : v1::I32);
   const int64_t rows = array.extents.size() > 1 ? EvaluateC(*array.extents[0], values).value_or(1) : 1;
   buffer.set_columns(buffer.count() / rows);
   if (array.extents.size() < 2) return buffer;
@@ -160,10 +179,15 @@ v1::Buffer BufferOf(const CVariable& array, const IntegerValues& values, int id)
 
 absl::Status CheckUnused(const v1::SubmitRequest& request) {
   const v1::FusionHints& hints = request.hints();
-  if (hints.together_size() + hints.apart_size() + hints.implementations_size() > 0) return InvalidField("hints", "speak of results of functions, which loops in C do not have");
-  if (request.has_benchmark()) return InvalidField("benchmark", "measures functions of elements, which loops in C do not have");
-  if (request.no_measure()) return InvalidField("no_measure", "loops in C are measured; `fusion-client cases` tells their cases without that");
-  if (!request.source().input_values().empty()) return InvalidField("source.input_values", "arrays of loops in C have random values");
+  if (hints.together_size() + hints.apart_size() + hints.implementations_size() > 0)
+    return InvalidField("hints", "speak of results of functions, which loops in C do not have");
+  if (request.has_benchmark())
+    return InvalidField("benchmark", "measures functions of elements, which loops in C do not have");
+  if (request.no_measure())
+    return InvalidField("no_measure",
+                        "loops in C are measured; `fusion-client cases` tells their cases without that");
+  if (!request.source().input_values().empty())
+    return InvalidField("source.input_values", "arrays of loops in C have random values");
   return absl::OkStatus();
 }
 
@@ -173,7 +197,8 @@ absl::StatusOr<std::shared_ptr<const LoopSubmission>> CheckLoopSubmission(const 
   FUSION_RETURN_IF_ERROR(CheckUnused(request));
   auto submission = std::make_shared<LoopSubmission>();
   submission->text = request.source().loops();
-  submission->file_name = request.source().file_name().empty() ? "<submission>" : request.source().file_name();
+  submission->file_name =
+      request.source().file_name().empty() ? "<submission>" : request.source().file_name();
   submission->code_name = request.code_name();
   const std::string& file = submission->file_name;
   std::set<std::string> given;
@@ -190,15 +215,19 @@ absl::StatusOr<std::shared_ptr<const LoopSubmission>> CheckLoopSubmission(const 
   if (!errors.empty()) return errors.ToStatus();
   submission->program = std::move(checked.program);
   submission->parameters = ParametersOf(submission->mapped, submission->interface, submission->sizes);
-  submission->reference_parameters = ParametersOf(submission->reference, submission->interface, submission->sizes);
-  submission->turned_parameters = ParametersOf(submission->turned_reference, submission->interface, submission->sizes);
+  submission->reference_parameters =
+      ParametersOf(submission->reference, submission->interface, submission->sizes);
+  submission->turned_parameters =
+      ParametersOf(submission->turned_reference, submission->interface, submission->sizes);
   LoopInterface& interface = submission->interface;
   const std::vector<CVariable> constants = interface.constants;
-  if (std::none_of(interface.arrays.begin(), interface.arrays.end(), [](const LoopArray& array) { return array.writes; }))
+  if (std::none_of(interface.arrays.begin(), interface.arrays.end(),
+                   [](const LoopArray& array) { return array.writes; }))
     return InvalidField("source", absl::StrCat(file, ": the loops write no array"));
   FUSION_RETURN_IF_ERROR(CheckSizes(interface, submission->parameters, file, submission->sizes));
   std::erase_if(interface.integers, [&](const std::string& name) {
-    return std::any_of(submission->parameters.begin(), submission->parameters.end(), [&](const CParameter& parameter) { return parameter.name == name; });
+    return std::any_of(submission->parameters.begin(), submission->parameters.end(),
+                       [&](const CParameter& parameter) { return parameter.name == name; });
   });
 
   const IntegerValues values = ScopeValues(constants, submission->sizes);
@@ -215,12 +244,16 @@ absl::StatusOr<std::shared_ptr<const LoopSubmission>> CheckLoopSubmission(const 
     const double units = (4 + 2 * std::sqrt(depth.longest)) * (divisors.empty() ? 1 : 4);
     const bool f64 = array.variable.type == CType::kDouble;
     double tolerance = array.variable.type == CType::kInt ? 0 : (f64 ? 0x1p-53 : 0x1p-24) * 8 * units;
-    if (const auto asked = request.tolerances().find(array.variable.name); asked != request.tolerances().end()) tolerance = asked->second;
+    if (const auto asked = request.tolerances().find(array.variable.name);
+        asked != request.tolerances().end())
+      tolerance = asked->second;
     submission->tolerances.push_back(tolerance);
   }
   for (const auto& [name, tolerance] : request.tolerances())
-    if (std::find(written.begin(), written.end(), name) == written.end() || !(tolerance > 0) || !std::isfinite(tolerance))
-      return InvalidField("tolerances", absl::StrCat(name, ": is no array that the loops write, or no number above 0"));
+    if (std::find(written.begin(), written.end(), name) == written.end() || !(tolerance > 0) ||
+        !std::isfinite(tolerance))
+      return InvalidField("tolerances",
+                          absl::StrCat(name, ": is no array that the loops write, or no number above 0"));
   v1::GraphSummary& summary = submission->summary;
   summary.set_name(file);
   summary.set_nodes(static_cast<int>(submission->program.regions.size()));
@@ -239,7 +272,8 @@ int InputId(const LoopSubmission& submission, const std::string& name) {
 }
 
 int OutputId(const LoopSubmission& submission, const std::string& array) {
-  return static_cast<int>(submission.interface.arrays.size() + submission.interface.scalars.size()) + InputId(submission, array);
+  return static_cast<int>(submission.interface.arrays.size() + submission.interface.scalars.size()) +
+         InputId(submission, array);
 }
 
 v1::Session LoopSession(const LoopSubmission& submission) {
@@ -265,7 +299,7 @@ v1::Session LoopSession(const LoopSubmission& submission) {
       buffer.mutable_values()->set_lower(divides ? 1 : -1000);
       buffer.mutable_values()->set_upper(1000);
     } else if (divides && array.writes) {
-      // What is divided by what is computed of it is a factorisation, or wants to be kept from 0 all the same.
+      // Factorisations divide by what they compute, and so do others that want to be kept from 0.
       const auto side = static_cast<int64_t>(std::llround(std::sqrt(static_cast<double>(buffer.count()))));
       if (side > 1 && side * side == buffer.count()) {
         buffer.set_rows(side);
@@ -299,12 +333,15 @@ absl::Status CheckDeviceMemory(const LoopSubmission& submission, const DeviceDes
   double needed = kReservedOfDevice;
   for (const LoopArray& array : submission.interface.arrays) {
     const auto entries = static_cast<double>(EntriesOf(array.variable, values).value_or(0));
-    // What is written has its input beside it, and both have their f64.
+    // An array that is written has its input beside it, and both have their f64.
     needed += entries * (static_cast<double>(EntryBytesOf(array.variable)) + 8) * (array.writes ? 2 : 1);
   }
-  if (device.memory_bytes() <= 0 || needed <= static_cast<double>(device.memory_bytes())) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrFormat("the arrays do not fit the device %s: with their f64 reference they need %.1f GB, and it has %.1f GB; submit smaller sizes", device.name(), needed / 1e9,
-                                                    static_cast<double>(device.memory_bytes()) / 1e9));
+  if (device.memory_bytes() <= 0 || needed <= static_cast<double>(device.memory_bytes()))
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrFormat("the arrays do not fit the device %s: with their f64 reference they need %.1f GB, and "
+                      "it has %.1f GB; submit smaller sizes",
+                      device.name(), needed / 1e9, static_cast<double>(device.memory_bytes()) / 1e9));
 }
 
 }  // namespace fusion

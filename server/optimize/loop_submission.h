@@ -15,22 +15,22 @@ namespace fusion {
 
 struct LoopSubmission {
   std::string file_name, text;
-  CProgram program;         // as it was written
-  MappedLoops mapped;       // its kernels
-  // The same with what is proved to be parallel alone, as it was written; and with the loops turned as those of
-  // `mapped` are, which takes less time.
+  CProgram program;    // as it was written
+  MappedLoops mapped;  // its kernels
+  // These run in parallel only what is proved to be parallel: as it was written; and with the loops turned as
+  // those of `mapped` are, which takes less time.
   MappedLoops reference, turned_reference;
   LoopInterface interface;  // of `mapped`, without parameters
   IntegerValues sizes;      // all that the interface needs
-  // What a job chooses: parameters of the text that were not given, and shapes of blocks.
+  // A job chooses these: parameters of the text that were not given, and shapes of blocks.
   std::vector<CParameter> parameters, reference_parameters, turned_parameters;
   std::vector<double> tolerances;  // by array that is written
   v1::GraphSummary summary;
   std::string code_name;
 };
 
-// Checks a request whose source is loops. InvalidArgument has all errors of the text, or else all of the sizes, or names the
-// field that loops have no use for.
+// Checks a request whose source is loops. InvalidArgument has all errors of the text, or else all of the
+// sizes, or names the field that loops have no use for.
 absl::StatusOr<std::shared_ptr<const LoopSubmission>> CheckLoopSubmission(const v1::SubmitRequest& request);
 
 // Returns the data of the loops: arrays are inputs, those that are written outputs in the same memory.
@@ -40,7 +40,8 @@ v1::Session LoopSession(const LoopSubmission& submission);
 int InputId(const LoopSubmission& submission, const std::string& name);
 int OutputId(const LoopSubmission& submission, const std::string& array);
 
-// As that of graphs.
+// Returns InvalidArgument when the arrays and their f64 reference do not fit the device; it says what is
+// needed.
 absl::Status CheckDeviceMemory(const LoopSubmission& submission, const DeviceDescription& device);
 
 }  // namespace fusion

@@ -1,5 +1,6 @@
 #include "server/optimize/loops_pipeline.h"
 
+#include <algorithm>
 #include <chrono>
 #include <limits>
 #include <utility>
@@ -31,12 +32,17 @@ constexpr int kUsualCases = 30, kQuickCases = 3;
 constexpr int kWaitingOfCandidate = 3;
 // Programs of more launches are long messages.
 constexpr int kManyLaunches = 64;
-// Standard deviation of log(measured / predicted) of cases of one program, as far as it is known before anything is measured.
+// Standard deviation of log(measured / predicted) of cases of one program, as far as it is known before
+// anything is measured.
 constexpr double kDeviationOfCases = 0.7;
 
-absl::StatusOr<DeviceDescription> DeviceOfLoops(const v1::SubmitRequest& request, const LoopSubmission& submission, const PipelineContext& context) {
+absl::StatusOr<DeviceDescription> DeviceOfLoops(const v1::SubmitRequest& request,
+                                                const LoopSubmission& submission,
+                                                const PipelineContext& context) {
   std::string warning;
-  FUSION_ASSIGN_OR_RETURN(DeviceDescription device, RequestedDevice(request.target(), request.arch(), request.device(), kDevicePatience, context, &warning));
+  FUSION_ASSIGN_OR_RETURN(DeviceDescription device,
+                          RequestedDevice(request.target(), request.arch(), request.device(), kDevicePatience,
+                                          context, &warning));
   FUSION_ASSIGN_OR_RETURN(device, WithSteadyBandwidth(std::move(device), context.store));
   if (!warning.empty()) {
     v1::JobEvent note;
@@ -48,12 +54,16 @@ absl::StatusOr<DeviceDescription> DeviceOfLoops(const v1::SubmitRequest& request
 }
 
 // Workers build, then measure and verify, round by round until no case that is left can win.
-absl::Status CompeteCases(const v1::SubmitRequest& request, const CostModel& model, const PipelineContext& context, StageLog* stages, LoopCandidates* candidates, v1::BuiltCode* built,
-                     v1::JobResult* result) {
-  const int most = request.quick() ? kQuickCases : request.candidates() == 0 ? kUsualCases : request.candidates();
+absl::Status CompeteCases(const v1::SubmitRequest& request, const CostModel& model,
+                          const PipelineContext& context, StageLog* stages, LoopCandidates* candidates,
+                          v1::BuiltCode* built, v1::JobResult* result) {
+  const int most = request.quick()             ? kQuickCases
+                   : request.candidates() == 0 ? kUsualCases
+                                               : request.candidates();
   std::vector<WaitingCandidate> waiting = AllCandidates(*candidates);
   for (WaitingCandidate& one : waiting) one.deviation = kDeviationOfCases;
-  Contest contest({.most = most, .all = request.measure_all()}, std::move(waiting), std::numeric_limits<double>::infinity(), model);
+  Contest contest({.most = most, .all = request.measure_all()}, std::move(waiting),
+                  std::numeric_limits<double>::infinity(), model);
   v1::CandidateSet& set = candidates->set;
   const auto timer = MakeCandidateTimer(model.device(), request.quick(), *built, context, &set, result);
   int rounds = 0;
@@ -71,23 +81,49 @@ absl::Status CompeteCases(const v1::SubmitRequest& request, const CostModel& mod
   summary->set_timed(contest.timed());
   summary->set_possible_gain(contest.PossibleGain());
   summary->mutable_prediction()->set_deviation(contest.Deviation());
-  if (const std::string note = contest.NotTimed(set.candidates_size()); !note.empty()) summary->add_notes(note);
+  if (const std::string note = contest.NotTimed(set.candidates_size()); !note.empty())
+    summary->add_notes(note);
   return absl::OkStatus();
 }
 
-absl::Status RankAndExportCases(const LoopSubmission& submission, const DeviceDescription& device, const LoopCandidates& candidates, const v1::BuiltCode& built, const PipelineContext& context, v1::JobResult* result) {
+// This case, the fastest others, and one that any sizes permit, if one was tried.
+constexpr size_t kMostVariants = 5;
+std::vector<LoopVariant> VariantsOf(int position, const std::vector<v1::Candidate>& ranked,
+                                    const LoopCandidates& candidates) {
+  std::vector<LoopVariant> variants;
+  const auto add = [&](int at) {
+    const LoopCase& one = candidates.cases[at];
+    for (const LoopVariant& known : variants)
+      if (known.parameters == one.parameters && known.cached == one.cached) return;
+    variants.push_back({one.parameters, one.cached, CaseText(one, candidates.codes[at])});
+  };
+  add(position);
+  for (const v1::Candidate& candidate : ranked)
+    if (candidate.outcome() == v1::OK && variants.size() < kMostVariants - 1)
+      add(candidate.predicted_rank() - 1);
+  LoopVariant least{.parameters = candidates.least, .text = "all parameters as small as may be"};
+  if (std::none_of(variants.begin(), variants.end(),
+                   [&](const LoopVariant& known) { return known.parameters == least.parameters; }))
+    variants.push_back(std::move(least));
+  return variants;
+}
+
+absl::Status RankAndExportCases(const LoopSubmission& submission, const DeviceDescription& device,
+                                const LoopCandidates& candidates, const v1::BuiltCode& built,
+                                const PipelineContext& context, v1::JobResult* result) {
   std::vector<v1::Candidate> ranked;
   for (const v1::PlannedCandidate& planned : candidates.set.candidates())
     if (planned.description().outcome() != v1::OUTCOME_UNSPECIFIED) ranked.push_back(planned.description());
   RankCandidates(&ranked);
-  const auto export_case = [&](int position, const std::string& description, const std::string& verified) -> absl::StatusOr<v1::Artifact> {
+  const auto export_case = [&](int position, const std::string& description,
+                               const std::string& verified) -> absl::StatusOr<v1::Artifact> {
     return ExportLoops({.target = TargetOf(device.target()),
                         .arch = device.arch(),
                         .program = submission.program,
                         .mapped = submission.mapped,
                         .interface = submission.interface,
-                        .parameters = candidates.cases[position].parameters,
-                        .cached = candidates.cases[position].cached,
+                        .variants = VariantsOf(position, ranked, candidates),
+                        .least = candidates.least,
                         .sizes = submission.sizes,
                         .session = candidates.set.session(),
                         .file_name = submission.file_name,
@@ -103,11 +139,13 @@ absl::Status RankAndExportCases(const LoopSubmission& submission, const DeviceDe
 
 }  // namespace
 
-absl::StatusOr<v1::JobResult> LoopsPipeline(const v1::SubmitRequest& request, const PipelineContext& context) {
+absl::StatusOr<v1::JobResult> LoopsPipeline(const v1::SubmitRequest& request,
+                                            const PipelineContext& context) {
   const auto start = std::chrono::steady_clock::now();
   StageLog stages(context);
   stages.Begin("parse");
-  FUSION_ASSIGN_OR_RETURN(const std::shared_ptr<const LoopSubmission> submission, CheckLoopSubmission(request));
+  FUSION_ASSIGN_OR_RETURN(const std::shared_ptr<const LoopSubmission> submission,
+                          CheckLoopSubmission(request));
   stages.Begin("choose a device");
   FUSION_ASSIGN_OR_RETURN(const DeviceDescription device, DeviceOfLoops(request, *submission, context));
 
@@ -122,10 +160,12 @@ absl::StatusOr<v1::JobResult> LoopsPipeline(const v1::SubmitRequest& request, co
   v1::JobResult result;
   v1::BuiltCode built;
   result.set_cache(request.cache() == v1::WARM ? v1::WARM : v1::COLD);
-  if (const absl::Status timed = CompeteCases(request, model, context, &stages, &candidates, &built, &result); !timed.ok()) {
+  if (const absl::Status timed = CompeteCases(request, model, context, &stages, &candidates, &built, &result);
+      !timed.ok()) {
     if (!absl::IsFailedPrecondition(timed) || submission->mapped.asserted.empty()) return timed;
-    return absl::FailedPreconditionError(absl::StrCat("nothing but a pragma says that the iterations of ", absl::StrJoin(submission->mapped.asserted, ", "),
-                                                      " are independent, and they may not be: ", timed.message()));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "nothing but a pragma says that the iterations of ", absl::StrJoin(submission->mapped.asserted, ", "),
+        " are independent, and they may not be: ", timed.message()));
   }
   stages.Begin("rank and export");
   FUSION_RETURN_IF_ERROR(RankAndExportCases(*submission, device, candidates, built, context, &result));
@@ -135,7 +175,8 @@ absl::StatusOr<v1::JobResult> LoopsPipeline(const v1::SubmitRequest& request, co
     result.add_remarks("a first answer: few cases, of which a few runs were timed and verified");
   else
     DescribeReliability(&result);
-  result.add_remarks("speed-ups are over the same loops with one iteration a thread and nothing in shared memory");
+  result.add_remarks(
+      "speed-ups are over the same loops with one iteration a thread and nothing in shared memory");
   result.set_builds(built.builds());
   result.set_builds_reused(built.reused());
   result.set_seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
@@ -143,19 +184,27 @@ absl::StatusOr<v1::JobResult> LoopsPipeline(const v1::SubmitRequest& request, co
   return result;
 }
 
-absl::StatusOr<v1::ExplainResponse> ExplainLoops(const v1::ExplainRequest& request, const PipelineContext& context) {
+absl::StatusOr<v1::ExplainResponse> ExplainLoops(const v1::ExplainRequest& request,
+                                                 const PipelineContext& context) {
   v1::SubmitRequest submit;
   *submit.mutable_source() = request.source();
   *submit.mutable_hints() = request.hints();
-  FUSION_ASSIGN_OR_RETURN(const std::shared_ptr<const LoopSubmission> submission, CheckLoopSubmission(submit));
+  FUSION_ASSIGN_OR_RETURN(const std::shared_ptr<const LoopSubmission> submission,
+                          CheckLoopSubmission(submit));
   v1::ExplainResponse response;
   std::string warning;
   std::vector<std::string> notes;
-  FUSION_ASSIGN_OR_RETURN(DeviceDescription device, RequestedOrDescribedDevice(request.target(), request.arch(), "", std::chrono::milliseconds(0), context, &warning, &notes));
+  FUSION_ASSIGN_OR_RETURN(
+      DeviceDescription device,
+      RequestedOrDescribedDevice(request.target(), request.arch(), "", std::chrono::milliseconds(0), context,
+                                 &warning, &notes));
   FUSION_ASSIGN_OR_RETURN(device, WithSteadyBandwidth(std::move(device), context.store));
   const CostModel model(device);
-  FUSION_ASSIGN_OR_RETURN(std::vector<LoopCase> cases, FindLoopCases(*submission, model, request.candidates() == 0 ? kUsualCases : request.candidates()));
-  FUSION_ASSIGN_OR_RETURN(const LoopCandidates candidates, GenerateLoopCode(*submission, std::move(cases), device));
+  FUSION_ASSIGN_OR_RETURN(
+      std::vector<LoopCase> cases,
+      FindLoopCases(*submission, model, request.candidates() == 0 ? kUsualCases : request.candidates()));
+  FUSION_ASSIGN_OR_RETURN(const LoopCandidates candidates,
+                          GenerateLoopCode(*submission, std::move(cases), device));
   for (const v1::PlannedCandidate& planned : candidates.set.candidates()) {
     v1::Candidate* candidate = response.add_candidates();
     *candidate = planned.description();
@@ -163,7 +212,10 @@ absl::StatusOr<v1::ExplainResponse> ExplainLoops(const v1::ExplainRequest& reque
     estimate->set_seconds(candidate->predicted_seconds());
     if (candidate->kernels_size() == 0 || device.max_threads_per_multiprocessor() <= 0) continue;
     const v1::KernelSummary& kernel = candidate->kernels(0);
-    estimate->set_occupancy(static_cast<double>(ResidentBlocks(device, kernel.threads(), kAssumedRegisters, kernel.shared_bytes()) * kernel.threads()) / device.max_threads_per_multiprocessor());
+    estimate->set_occupancy(static_cast<double>(ResidentBlocks(device, kernel.threads(), kAssumedRegisters,
+                                                               kernel.shared_bytes()) *
+                                                kernel.threads()) /
+                            device.max_threads_per_multiprocessor());
   }
   *response.mutable_graph() = submission->summary;
   *response.mutable_device() = device;

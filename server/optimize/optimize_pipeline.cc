@@ -123,8 +123,9 @@ absl::Status ChooseDevice(const v1::SubmitRequest& request, Optimization* job) {
 // The device of a prediction, which needs none that is connected.
 absl::Status ChooseOrDescribeDevice(v1::Target target, const std::string& arch, const std::string& kind,
                                     std::chrono::milliseconds patience, Optimization* job) {
-  FUSION_ASSIGN_OR_RETURN(DeviceDescription device, RequestedOrDescribedDevice(target, arch, kind, patience, job->context,
-                                                                               &job->warning, &job->notes));
+  FUSION_ASSIGN_OR_RETURN(
+      DeviceDescription device,
+      RequestedOrDescribedDevice(target, arch, kind, patience, job->context, &job->warning, &job->notes));
   FUSION_ASSIGN_OR_RETURN(job->device, WithSteadyBandwidth(std::move(device), job->context.store));
   return absl::OkStatus();
 }

@@ -45,8 +45,8 @@ struct HostTrial {
 };
 
 absl::StatusOr<HostTrial> MakeTrial(const Submission& submission, const Plans& plans,
-                                const DeviceDescription& device, const DeviceDescription& host,
-                                const std::vector<int>& positions) {
+                                    const DeviceDescription& device, const DeviceDescription& host,
+                                    const std::vector<int>& positions) {
   const Graph& graph = *submission.graph;
   const SizeValues sizes = TrialSizes(submission.sizes);
   HostTrial trial{.library = CodeLibrary(graph, sizes, host, TargetOf(device.target()).simt())};

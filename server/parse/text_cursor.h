@@ -25,8 +25,8 @@ class TextCursor {
 
   void Advance();              // to the next character; not at the end
   void Advance(size_t bytes);  // by whole characters, as far as there are
-  // Skips a comment of C, if one begins here, and returns whether one does. One that is not closed is an error,
-  // and goes to the end of the text.
+  // Skips a comment of C, if one begins here, and returns whether one does. One that is not closed is an
+  // error, and goes to the end of the text.
   bool SkipComment(ErrorList* errors);
   bool ended_in_comment() const { return ended_in_comment_; }
 

@@ -71,8 +71,8 @@ bool IsKnown(const ServiceContext& context, const std::string& user, const v1::S
 absl::StatusOr<std::string> Start(const ServiceContext& context, const v1::SubmitRequest& wanted,
                                   const v1::GraphSummary& summary, const TraceContext& trace,
                                   AdmittedCall* admitted, v1::Job* response) {
-  FUSION_ASSIGN_OR_RETURN(const JobRecord job, context.runner.Submit(wanted, summary, admitted->caller.name,
-                                                                     trace.ToString()));
+  FUSION_ASSIGN_OR_RETURN(const JobRecord job,
+                          context.runner.Submit(wanted, summary, admitted->caller.name, trace.ToString()));
   admitted->subject = job.id;
   *response = ToMessage(job);
   if (job.state == JobState::kQueued) response->set_waits_for(MissingDevice(wanted, context.dispatcher));
@@ -104,7 +104,7 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::Submit(grpc::CallbackServerConte
                        if (!kind.ok()) return InvalidField("device", kind.status().message());
                        wanted.set_device(*std::move(kind));
                      }
-                     if (wanted.source().has_loops()) 
+                     if (wanted.source().has_loops())
                        return SubmitLoops(context_, wanted, trace, &admitted, response);
                      FUSION_ASSIGN_OR_RETURN(Submission source, CheckSubmission(wanted, context_.catalog));
                      FUSION_RETURN_IF_ERROR(CheckBuildable(*source.graph));
@@ -114,8 +114,8 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::Submit(grpc::CallbackServerConte
                      if (absl::Status files = CheckInputFiles(context_.store, admitted.caller.name, source);
                          !files.ok() && !IsKnown(context_, admitted.caller.name, wanted))
                        return files;
-                     FUSION_ASSIGN_OR_RETURN(const std::string job,
-                                             Start(context_, wanted, source.summary, trace, &admitted, response));
+                     FUSION_ASSIGN_OR_RETURN(const std::string job, Start(context_, wanted, source.summary,
+                                                                          trace, &admitted, response));
                      // While it waits to be begun; then it says itself what is missing.
                      HoldInputFiles(context_.store, job, source, TimeOfDay()).IgnoreError();
                      return absl::OkStatus();

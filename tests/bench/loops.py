@@ -55,6 +55,12 @@ def main():
     parser.add_argument("--export")
     arguments = parser.parse_args()
     rows, failed = [], 0
+    table = {"device": "", "rows": rows}
+
+    def write():
+        if arguments.json:
+            pathlib.Path(arguments.json).write_text(json.dumps(table, indent=1) + "\n")
+
     print("| loops | sizes | plain (us) | rank 1 (us) | speed-up | case | timed |\n| --- | --- | --- | --- | --- | --- | --- |")
     for name, both in SIZES.items():
         if arguments.only and name not in arguments.only:
@@ -68,15 +74,17 @@ def main():
                 failed += 1
                 print(f"| {name} | {shown} | - | - | - | {error} | |", flush=True)
                 rows.append({"name": name, "sizes": sizes, "error": error})
+                write()
                 continue
             best = result["candidates"][0]
             plain = result["unfused"]["measured_seconds"]["median"] * 1e6
             first = best["measured_seconds"]["median"] * 1e6
             rows.append({"name": name, "sizes": sizes, "plain_us": plain, "rank1_us": first, "speedup": best["speedup"], "case": best["description"],
-                         "timed": len(result["candidates"]), "cases": [[c["description"], c["outcome"], (c["measured_seconds"] or {}).get("median"), c["predicted_seconds"]] for c in result["candidates"]]})
+                         "timed": len(result["candidates"]), "predicted_rank": best["predicted_rank"],
+                         "largest_error": best["max_relative_error"], "tolerance": best["tolerance"]})
+            table["device"] = result["device"]["name"]
+            write()
             print(f"| {name} | {shown} | {plain:.1f} | {first:.1f} | {best['speedup']:.2f} | {best['description']} | {len(result['candidates'])} |", flush=True)
-    if arguments.json:
-        pathlib.Path(arguments.json).write_text(json.dumps(rows, indent=1))
     return 1 if failed else 0
 
 

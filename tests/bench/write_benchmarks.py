@@ -152,10 +152,21 @@ def hosts():
                    table(["graph", "time", "torch", "times as fast"], against))
 
 
+def loops():
+    document = read("loops-h200.json")
+    microseconds = lambda value: f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
+    rows = [[f"{row['name']}, {', '.join(f'{size}={value}' for size, value in row['sizes'].items())}", microseconds(row["plain_us"]), microseconds(row["rank1_us"]),
+             f"{row['speedup']:.2f}", row["case"]] for row in document["rows"]]
+    return section(f"Loops in C on an {document['device']}", "The loops of `examples/loops` as jobs, 30 cases each, verified against the serial program. Plain: one iteration a "
+                   "thread, blocks of 256, nothing in shared memory or kept in registers. Times in microseconds.",
+                   "    tests/bench/loops.py --target cuda --json tests/bench/results/loops-h200.json    # with the package's fusion-client, on the GPU machine",
+                   table(["loops", "plain", "rank 1", "times as fast", "case"], rows))
+
+
 def page():
     return "\n".join(["# Benchmarks\n\nMade by `tests/bench/write_benchmarks.py` from `tests/bench/results`; do not edit by hand. Each section names the command that "
                       "measured it; `tests/bench/README.md` says how times are taken.\n",
-                      peers(read("peers-h200.json"), reasons()), predictions(), search(), figures("farm-h200.json", "A farm of one machine with an H200"),
+                      peers(read("peers-h200.json"), reasons()), predictions(), loops(), search(), figures("farm-h200.json", "A farm of one machine with an H200"),
                       figures("dispatch.json", "Tasks through one server"), hosts(), tuning()])
 
 

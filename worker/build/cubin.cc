@@ -33,8 +33,8 @@ std::string NameAt(absl::string_view names, uint64_t offset) {
 absl::StatusOr<std::vector<CubinKernel>> ReadCubin(absl::string_view bytes) {
   const absl::Status no_cubin = absl::InvalidArgumentError("this is no cubin");
   const auto header = Read<Elf64_Ehdr>(bytes, 0);
-  if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_ident[EI_CLASS] != ELFCLASS64 ||
-      header->e_shentsize != sizeof(Elf64_Shdr))
+  if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
+      header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_shentsize != sizeof(Elf64_Shdr))
     return no_cubin;
   std::vector<Elf64_Shdr> sections;
   for (uint64_t i = 0; i < header->e_shnum; ++i) {
@@ -43,7 +43,9 @@ absl::StatusOr<std::vector<CubinKernel>> ReadCubin(absl::string_view bytes) {
     sections.push_back(*section);
   }
   if (header->e_shstrndx >= sections.size()) return no_cubin;
-  const auto content = [&](const Elf64_Shdr& section) { return Part(bytes, section.sh_offset, section.sh_size); };
+  const auto content = [&](const Elf64_Shdr& section) {
+    return Part(bytes, section.sh_offset, section.sh_size);
+  };
   const absl::string_view section_names = content(sections[header->e_shstrndx]);
   absl::string_view symbols, symbol_names, info;
   for (const Elf64_Shdr& section : sections) {

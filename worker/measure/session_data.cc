@@ -83,7 +83,7 @@ absl::StatusOr<std::unique_ptr<SessionData>> SessionData::Create(ExecutionBacken
   for (const auto* buffers : {&session.inputs(), &session.outputs()})
     for (const v1::Buffer& buffer : *buffers)
       if (buffer.count() < 0 || (buffer.data_type() != v1::F32 && buffer.data_type() != v1::F64 &&
-           (buffer.data_type() != v1::I32 || buffer.by_value())))
+                                 (buffer.data_type() != v1::I32 || buffer.by_value())))
         return absl::InvalidArgumentError(
             absl::StrCat("buffer ", buffer.name(), " has no type or a negative size"));
   if (session.outputs_size() == 0) return absl::InvalidArgumentError("a session without outputs");

@@ -31,14 +31,17 @@ std::unique_ptr<SharedObject> SharedObject::Compile(const std::string& source, b
   }
   const std::string path = absl::StrCat(folder, c ? "/x.c" : "/x.cc"), object = absl::StrCat(folder, "/x.so");
   std::ofstream(path) << source;
-  const std::string command = absl::StrCat(c ? "gcc -std=gnu11" : "g++ -std=c++17 -fopenmp", " -O1 -w -ffp-contract=off -fPIC -shared ", path, " -o ", object, " -lm 2>", folder, "/log");
+  const std::string command = absl::StrCat(c ? "gcc -std=gnu11" : "g++ -std=c++17 -fopenmp",
+                                           " -O1 -w -ffp-contract=off -fPIC -shared ", path, " -o ", object,
+                                           " -lm 2>", folder, "/log");
   const int status = std::system(command.c_str());
   // Never unloaded: with it would go libgomp, whose threads are still there.
   void* const handle = status == 0 ? dlopen(object.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) : nullptr;
   if (handle == nullptr) {
     std::ifstream log(absl::StrCat(folder, "/log"));
     const std::string text{std::istreambuf_iterator<char>(log), {}};
-    ADD_FAILURE() << text.substr(0, 4000) << "\n" << source.substr(source.size() > 20000 ? source.size() - 6000 : 0);
+    ADD_FAILURE() << text.substr(0, 4000) << "\n"
+                  << source.substr(source.size() > 20000 ? source.size() - 6000 : 0);
   }
   std::system(absl::StrCat("rm -r ", folder).c_str());
   return handle == nullptr ? nullptr : std::unique_ptr<SharedObject>(new SharedObject(handle));
@@ -71,10 +74,13 @@ ArrayBytes RandomArrays(const LoopInterface& interface, const IntegerValues& val
 }
 
 std::string SerialSource(const CProgram& program, const LoopInterface& interface, const std::string& name) {
-  std::string source = absl::StrCat("#include <math.h>\n#include <stdlib.h>\nstatic ",
-                                    PrintSerial(program, interface, {}, name, false), "void ", name, "_run(const int* integers, const double* scalars, void** arrays) {\n  ", name, "(");
+  std::string source = absl::StrCat(
+      "#include <math.h>\n#include <stdlib.h>\nstatic ", PrintSerial(program, interface, {}, name, false),
+      "void ", name, "_run(const int* integers, const double* scalars, void** arrays) {\n  ", name, "(");
   std::string arguments;
-  const auto add = [&](const std::string& argument) { absl::StrAppend(&arguments, arguments.empty() ? "" : ", ", argument); };
+  const auto add = [&](const std::string& argument) {
+    absl::StrAppend(&arguments, arguments.empty() ? "" : ", ", argument);
+  };
   for (size_t i = 0; i < interface.integers.size(); ++i) add(absl::StrCat("integers[", i, "]"));
   for (size_t i = 0; i < interface.scalars.size(); ++i) add(absl::StrCat("scalars[", i, "]"));
   for (size_t i = 0; i < interface.arrays.size(); ++i) add(absl::StrCat("arrays[", i, "]"));
@@ -85,13 +91,16 @@ std::string HostRuntime() { return DeviceRuntime(); }
 
 std::string KernelSource(const LoopCode& code) {
   std::string source;
-  for (const LoopKernel& kernel : code.kernels) absl::StrAppend(&source, TargetOf(v1::HOST).Print(kernel.kernel));
+  for (const LoopKernel& kernel : code.kernels)
+    absl::StrAppend(&source, TargetOf(v1::HOST).Print(kernel.kernel));
   return source;
 }
 
-void RunSerial(const SharedObject& object, const std::string& name, const LoopInterface& interface, const IntegerValues& values, ArrayBytes* arrays) {
+void RunSerial(const SharedObject& object, const std::string& name, const LoopInterface& interface,
+               const IntegerValues& values, ArrayBytes* arrays) {
   std::vector<int> integers;
-  for (const std::string& integer : interface.integers) integers.push_back(static_cast<int>(values.at(integer)));
+  for (const std::string& integer : interface.integers)
+    integers.push_back(static_cast<int>(values.at(integer)));
   const std::vector<double> scalars(interface.scalars.size() + 1, kScalar);
   std::vector<void*> addresses;
   for (std::vector<char>& array : *arrays) addresses.push_back(array.data());
@@ -99,38 +108,40 @@ void RunSerial(const SharedObject& object, const std::string& name, const LoopIn
   run(integers.data(), scalars.data(), addresses.data());
 }
 
-void RunKernels(const SharedObject& object, const LoopCode& code, const LoopInterface& interface, const IntegerValues& values, ArrayBytes* arrays) {
-  const absl::Status done = ForEachLaunch(code, values, [&](int number, int64_t blocks, const IntegerValues& now) -> absl::Status {
-    const LoopKernel& kernel = code.kernels[number];
-    std::vector<std::vector<char>> held;
-    for (const LoopArgument& argument : kernel.arguments) {
-      std::vector<char> bytes(8);
-      if (argument.kind == LoopArgument::Kind::kInteger) {
-        const auto value = now.find(argument.name);
-        if (value == now.end()) return absl::InvalidArgumentError(argument.name + " has no value");
-        const long long wide = value->second;
-        std::memcpy(bytes.data(), &wide, 8);
-      } else if (argument.kind == LoopArgument::Kind::kScalar) {
-        const float narrow = kScalar;
-        if (argument.type == CType::kFloat)
-          std::memcpy(bytes.data(), &narrow, 4);
-        else
-          std::memcpy(bytes.data(), &kScalar, 8);
-      } else {
-        for (size_t i = 0; i < interface.arrays.size(); ++i)
-          if (interface.arrays[i].variable.name == argument.name) {
-            void* const address = (*arrays)[i].data();
-            std::memcpy(bytes.data(), &address, 8);
+void RunKernels(const SharedObject& object, const LoopCode& code, const LoopInterface& interface,
+                const IntegerValues& values, ArrayBytes* arrays) {
+  const absl::Status done =
+      ForEachLaunch(code, values, [&](int number, int64_t blocks, const IntegerValues& now) -> absl::Status {
+        const LoopKernel& kernel = code.kernels[number];
+        std::vector<std::vector<char>> held;
+        for (const LoopArgument& argument : kernel.arguments) {
+          std::vector<char> bytes(8);
+          if (argument.kind == LoopArgument::Kind::kInteger) {
+            const auto value = now.find(argument.name);
+            if (value == now.end()) return absl::InvalidArgumentError(argument.name + " has no value");
+            const long long wide = value->second;
+            std::memcpy(bytes.data(), &wide, 8);
+          } else if (argument.kind == LoopArgument::Kind::kScalar) {
+            const float narrow = kScalar;
+            if (argument.type == CType::kFloat)
+              std::memcpy(bytes.data(), &narrow, 4);
+            else
+              std::memcpy(bytes.data(), &kScalar, 8);
+          } else {
+            for (size_t i = 0; i < interface.arrays.size(); ++i)
+              if (interface.arrays[i].variable.name == argument.name) {
+                void* const address = (*arrays)[i].data();
+                std::memcpy(bytes.data(), &address, 8);
+              }
           }
-      }
-      held.push_back(std::move(bytes));
-    }
-    std::vector<void*> pointers;
-    for (std::vector<char>& bytes : held) pointers.push_back(bytes.data());
-    const auto run = reinterpret_cast<void (*)(long long, void* const*)>(object.Find(kernel.kernel.name));
-    run(blocks, pointers.data());
-    return absl::OkStatus();
-  });
+          held.push_back(std::move(bytes));
+        }
+        std::vector<void*> pointers;
+        for (std::vector<char>& bytes : held) pointers.push_back(bytes.data());
+        const auto run = reinterpret_cast<void (*)(long long, void* const*)>(object.Find(kernel.kernel.name));
+        run(blocks, pointers.data());
+        return absl::OkStatus();
+      });
   EXPECT_TRUE(done.ok()) << done;
 }
 

@@ -14,8 +14,8 @@ namespace fusion::testing {
 // A program that was compiled; the functions in it have names.
 class SharedObject {
  public:
-  // Compiles with GCC, as C or as C++, without contraction of a*b + c, so that results are the same bit for bit. Fails the test
-  // and returns null where that fails.
+  // Compiles with GCC, as C or as C++, without contraction of a*b + c, so that results are the same bit for
+  // bit. Fails the test and returns null where that fails.
   static std::unique_ptr<SharedObject> Compile(const std::string& source, bool c);
   void* Find(const std::string& function) const;
 
@@ -30,14 +30,17 @@ using ArrayBytes = std::vector<std::vector<char>>;
 // Fills arrays: integers from -99 to 99, reals between -1 and 1. Fails the test where an extent has no value.
 ArrayBytes RandomArrays(const LoopInterface& interface, const IntegerValues& values, uint64_t seed);
 
-// Prints the C function `name` of the loops, with a wrapper `NAME_run(const int* integers, const double* scalars, void** arrays)`.
+// Prints the C function `name` of the loops, with a wrapper `NAME_run(const int* integers, const double*
+// scalars, void** arrays)`.
 std::string SerialSource(const CProgram& program, const LoopInterface& interface, const std::string& name);
 // Prints the kernels for the host; needs HostRuntime() once before it.
 std::string KernelSource(const LoopCode& code);
 std::string HostRuntime();
 
 // Runs either on the arrays. Scalars have the value 0.75.
-void RunSerial(const SharedObject& object, const std::string& name, const LoopInterface& interface, const IntegerValues& values, ArrayBytes* arrays);
-void RunKernels(const SharedObject& object, const LoopCode& code, const LoopInterface& interface, const IntegerValues& values, ArrayBytes* arrays);
+void RunSerial(const SharedObject& object, const std::string& name, const LoopInterface& interface,
+               const IntegerValues& values, ArrayBytes* arrays);
+void RunKernels(const SharedObject& object, const LoopCode& code, const LoopInterface& interface,
+                const IntegerValues& values, ArrayBytes* arrays);
 
 }  // namespace fusion::testing

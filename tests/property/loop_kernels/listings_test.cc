@@ -28,13 +28,17 @@ void Compare(const std::string& text, const std::string& file, const std::vector
   const MappedLoops mapped = MapLoops(*checked, {}, &errors);
   const LoopInterface interface = InterfaceOf(checked->program, &errors);
   ASSERT_TRUE(errors.empty()) << errors.ToStatus();
-  const auto serial = SharedObject::Compile(testing::SerialSource(checked->program, interface, "serial"), true);
+  const auto serial =
+      SharedObject::Compile(testing::SerialSource(checked->program, interface, "serial"), true);
   ASSERT_NE(serial, nullptr);
   std::vector<LoopCode> codes;
   std::string source = testing::HostRuntime();
   for (const Shape& shape : shapes)
     for (const bool cached : {false, true}) {
-      codes.push_back(LowerLoops(mapped, {.constants = shape.parameters, .cached = cached, .prefix = absl::StrCat("k", codes.size(), "_")}, &errors));
+      codes.push_back(LowerLoops(
+          mapped,
+          {.constants = shape.parameters, .cached = cached, .prefix = absl::StrCat("k", codes.size(), "_")},
+          &errors));
       ASSERT_TRUE(errors.empty()) << errors.ToStatus();
       source += testing::KernelSource(codes.back());
     }
@@ -48,7 +52,8 @@ void Compare(const std::string& text, const std::string& file, const std::vector
     testing::RunSerial(*serial, "serial", interface, values, &expected);
     testing::RunKernels(*kernels, codes[i], interface, values, &got);
     for (size_t array = 0; array < interface.arrays.size(); ++array)
-      EXPECT_EQ(expected[array], got[array]) << file << ": " << interface.arrays[array].variable.name << ", shape " << i / 2 << (i % 2 ? ", cached" : "");
+      EXPECT_EQ(expected[array], got[array]) << file << ": " << interface.arrays[array].variable.name
+                                             << ", shape " << i / 2 << (i % 2 ? ", cached" : "");
   }
 }
 
@@ -59,31 +64,40 @@ std::string Listing(const std::string& name) {
 
 TEST(ListingsTest, Reversal) {
   Compare(Listing("reversal.c"), "reversal.c",
-          {{{{"N", 1024}}, {{"s", 4}, {"B", 32}}}, {{{"N", 1000}}, {{"s", 1}, {"B", 50}}}, {{{"N", 31}}, {{"s", 2}, {"B", 8}}}});
+          {{{{"N", 1024}}, {{"s", 4}, {"B", 32}}},
+           {{{"N", 1000}}, {{"s", 1}, {"B", 50}}},
+           {{{"N", 31}}, {{"s", 2}, {"B", 8}}}});
 }
 TEST(ListingsTest, SerialReversal) {
   for (const int64_t n : {1, 31, 33, 1000})
-    Compare(Listing("reversal_serial.c"), "reversal_serial.c", {{{{"N", n}}, {{"s0", 1}, {"B0", 32}}}, {{{"N", n}}, {{"s0", 4}, {"B0", 64}}}});
+    Compare(Listing("reversal_serial.c"), "reversal_serial.c",
+            {{{{"N", n}}, {{"s0", 1}, {"B0", 32}}}, {{{"N", n}}, {{"s0", 4}, {"B0", 64}}}});
 }
 TEST(ListingsTest, Jacobi) {
-  Compare(Listing("jacobi.c"), "jacobi.c", {{{{"N", 258}, {"T", 5}}, {{"s", 4}, {"B", 32}}}, {{{"N", 100}, {"T", 4}}, {{"s", 2}, {"B", 16}}}});
+  Compare(Listing("jacobi.c"), "jacobi.c",
+          {{{{"N", 258}, {"T", 5}}, {{"s", 4}, {"B", 32}}}, {{{"N", 100}, {"T", 4}}, {{"s", 2}, {"B", 16}}}});
 }
 TEST(ListingsTest, Smoothing) {
-  Compare(Listing("smoothing.c"), "smoothing.c", {{{{"N", 258}, {"T", 3}}, {{"B", 32}}}, {{{"N", 101}, {"T", 3}}, {{"B", 64}}}});
+  Compare(Listing("smoothing.c"), "smoothing.c",
+          {{{{"N", 258}, {"T", 3}}, {{"B", 32}}}, {{{"N", 101}, {"T", 3}}, {{"B", 64}}}});
 }
 TEST(ListingsTest, Multiplication) {
   Compare(Listing("matmul.c"), "matmul.c",
-          {{{{"N", 64}}, {{"s", 2}, {"B0", 8}, {"B1", 16}, {"B", 16}}}, {{{"N", 50}}, {{"s", 1}, {"B0", 5}, {"B1", 10}, {"B", 8}}}});
+          {{{{"N", 64}}, {{"s", 2}, {"B0", 8}, {"B1", 16}, {"B", 16}}},
+           {{{"N", 50}}, {{"s", 1}, {"B0", 5}, {"B1", 10}, {"B", 8}}}});
 }
 TEST(ListingsTest, MultiplicationInOpenMp) {
   Compare(Listing("matmul_openmp.c"), "matmul_openmp.c",
-          {{{{"N", 70}, {"G", 1}}, {{"s0", 2}, {"B0", 16}, {"s1", 1}, {"B1_", 4}, {"B1", 1}}}, {{{"N", 33}, {"G", 1}}, {{"s0", 1}, {"B0", 8}, {"s1", 2}, {"B1_", 8}, {"B1", 1}}}});
+          {{{{"N", 70}, {"G", 1}}, {{"s0", 2}, {"B0", 16}, {"s1", 1}, {"B1_", 4}, {"B1", 1}}},
+           {{{"N", 33}, {"G", 1}}, {{"s0", 1}, {"B0", 8}, {"s1", 2}, {"B1_", 8}, {"B1", 1}}}});
 }
 TEST(ListingsTest, Addition) {
-  Compare(Listing("addition.c"), "addition.c", {{{{"N", 64}}, {{"B0", 8}, {"B1", 16}}}, {{{"N", 33}}, {{"B0", 4}, {"B1", 4}}}});
+  Compare(Listing("addition.c"), "addition.c",
+          {{{{"N", 64}}, {{"B0", 8}, {"B1", 16}}}, {{{"N", 33}}, {{"B0", 4}, {"B1", 4}}}});
 }
 TEST(ListingsTest, Decomposition) {
-  Compare(Listing("lu.c"), "lu.c", {{{{"N", 40}, {"G", 1}, {"B", 1}}, {{"s0", 1}, {"B0", 16}, {"s1", 2}, {"B1", 4}}}});
+  Compare(Listing("lu.c"), "lu.c",
+          {{{{"N", 40}, {"G", 1}, {"B", 1}}, {{"s0", 1}, {"B0", 16}, {"s1", 2}, {"B1", 4}}}});
 }
 
 constexpr char kGemm[] = R"(
@@ -150,9 +164,11 @@ TEST(ListingsTest, AsWrittenAndProvedAlone) {
 }
 
 TEST(ListingsTest, LoopsOfPolyBench) {
-  Compare(kGemm, "gemm.c", {{{{"ni", 33}, {"nj", 21}, {"nk", 17}}, {{"s0", 2}, {"B0", 8}, {"s1", 2}, {"B1", 4}}}});
+  Compare(kGemm, "gemm.c",
+          {{{{"ni", 33}, {"nj", 21}, {"nk", 17}}, {{"s0", 2}, {"B0", 8}, {"s1", 2}, {"B1", 4}}}});
   Compare(kTriangle, "triangle.c", {{{{"n", 37}}, {{"s0", 2}, {"B0", 8}, {"s1", 1}, {"B1", 4}}}});
-  Compare(kOddSteps, "steps.c", {{{{"n", 53}}, {{"s0", 2}, {"B0", 4}}}, {{{"n", 2}}, {{"s0", 1}, {"B0", 4}}}});
+  Compare(kOddSteps, "steps.c",
+          {{{{"n", 53}}, {{"s0", 2}, {"B0", 4}}}, {{{"n", 2}}, {{"s0", 1}, {"B0", 4}}}});
   Compare(kOneByOne, "bicg.c", {{{{"n", 29}}, {{"s0", 2}, {"B0", 4}}}});
 }
 

@@ -65,9 +65,11 @@ class Generator {
     }
     const int step = Below(6) == 0 ? 2 : 1;
     if (Below(8) == 0)
-      absl::StrAppend(text, indent, "for (int ", x, " = ", high, " - 1; ", x, " >= ", low, "; ", x, " -= ", step, ") {\n");
+      absl::StrAppend(text, indent, "for (int ", x, " = ", high, " - 1; ", x, " >= ", low, "; ", x,
+                      " -= ", step, ") {\n");
     else
-      absl::StrAppend(text, indent, "for (int ", x, " = ", low, "; ", x, " < ", high, "; ", x, " += ", step, ") {\n");
+      absl::StrAppend(text, indent, "for (int ", x, " = ", low, "; ", x, " < ", high, "; ", x, " += ", step,
+                      ") {\n");
     depth_ = level + 1;
     const int parts = level == 0 ? 1 + Below(3) / 2 : 1 + Below(4) / 3;
     for (int part = 0; part < parts; ++part) {
@@ -105,12 +107,15 @@ class Generator {
   void Statement(std::string* text, int level) {
     const std::string indent(2 * level, ' ');
     std::string guard;
-    if (Below(4) == 0) guard = absl::StrCat("if (", Counter(Below(depth_)), " < n - ", Below(3), host_ && Below(2) == 0 ? " && t % 2" : "", ") ");
+    if (Below(4) == 0)
+      guard = absl::StrCat("if (", Counter(Below(depth_)), " < n - ", Below(3),
+                           host_ && Below(2) == 0 ? " && t % 2" : "", ") ");
     const std::string target = Entry();
     std::string value = absl::StrCat(Entry(), " % 97 * ", 1 + Below(5), " + ", Entry(), " % 89");
     if (Below(4) == 0) absl::StrAppend(&value, " - min(", Counter(Below(depth_)), ", ", Entry(), ")");
     if (Below(3) == 0) {
-      absl::StrAppend(text, indent, guard, "{ int y = ", value, "; ", target, " = y / 2 + ", Counter(Below(depth_)), "; }\n");
+      absl::StrAppend(text, indent, guard, "{ int y = ", value, "; ", target, " = y / 2 + ",
+                      Counter(Below(depth_)), "; }\n");
     } else {
       absl::StrAppend(text, indent, guard, target, Below(2) == 0 ? " = " : " += ", value, ";\n");
     }
@@ -133,18 +138,26 @@ struct Program {
 Program MakeProgram(std::mt19937& random, int number) {
   Program made;
   ErrorList errors("x.c");
-  // A text may be refused, with two iterations that touch the same entry, as nobody has claimed anything: never here.
+  // A text may be refused, with two iterations that touch the same entry, as nobody has claimed anything:
+  // never here.
   made.text = Generator(&random).Text();
   auto checked = CheckLoops(made.text, "x.c");
   EXPECT_TRUE(checked.ok()) << checked.status() << "\n" << made.text;
   if (!checked.ok()) return made;
-  for (const CheckedLoop& loop : checked->loops) made.parallel += loop.verdict.verdict == Verdict::kIndependent;
+  for (const CheckedLoop& loop : checked->loops)
+    made.parallel += loop.verdict.verdict == Verdict::kIndependent;
   const MappedLoops mapped = MapLoops(*checked, {}, &errors);
   made.interface = InterfaceOf(mapped.program, &errors);
   made.sizes = {{"n", 1 + static_cast<int64_t>(random() % 7)}, {"m", 1 + static_cast<int64_t>(random() % 7)}};
   IntegerValues constants;
-  for (const CParameter& shape : mapped.shapes) constants[shape.name] = 1 + static_cast<int64_t>(random() % 4);
-  made.code = LowerLoops(mapped, {.constants = constants, .cached = random() % 2 == 0, .reuse = random() % 4 != 0, .prefix = absl::StrCat("k", number, "_")}, &errors);
+  for (const CParameter& shape : mapped.shapes)
+    constants[shape.name] = 1 + static_cast<int64_t>(random() % 4);
+  made.code = LowerLoops(mapped,
+                         {.constants = constants,
+                          .cached = random() % 2 == 0,
+                          .reuse = random() % 4 != 0,
+                          .prefix = absl::StrCat("k", number, "_")},
+                         &errors);
   EXPECT_TRUE(errors.empty()) << errors.ToStatus() << "\n" << made.text;
   made.sizes.insert(constants.begin(), constants.end());
   made.program = std::move(checked->program);
@@ -161,7 +174,8 @@ TEST(RandomProgramsTest, KernelsComputeWhatTheTextDoes) {
     for (int i = 0; i < kTogether; ++i) {
       programs.push_back(MakeProgram(random, first + i));
       ASSERT_FALSE(::testing::Test::HasFailure());
-      serial += testing::SerialSource(programs.back().program, programs.back().interface, absl::StrCat("serial", first + i));
+      serial += testing::SerialSource(programs.back().program, programs.back().interface,
+                                      absl::StrCat("serial", first + i));
       kernels += testing::KernelSource(programs.back().code);
       parallel += programs.back().parallel;
       for (const LoopKernel& kernel : programs.back().code.kernels) cached += !kernel.cached.empty();
@@ -174,7 +188,9 @@ TEST(RandomProgramsTest, KernelsComputeWhatTheTextDoes) {
       testing::RunSerial(*c, absl::StrCat("serial", first + i), one.interface, one.sizes, &expected);
       testing::RunKernels(*device, one.code, one.interface, one.sizes, &got);
       for (size_t array = 0; array < expected.size(); ++array)
-        ASSERT_EQ(expected[array], got[array]) << one.interface.arrays[array].variable.name << " of " << one.text << "\n" << testing::KernelSource(one.code);
+        ASSERT_EQ(expected[array], got[array])
+            << one.interface.arrays[array].variable.name << " of " << one.text << "\n"
+            << testing::KernelSource(one.code);
     }
   }
   EXPECT_GT(parallel, static_cast<size_t>(programs_in_all) / 2);

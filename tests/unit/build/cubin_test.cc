@@ -53,7 +53,11 @@ TEST(CubinTest, TellsTheRegistersOfKernels) {
 
 TEST(CubinTest, OtherBytesAreNone) {
   EXPECT_EQ(ReadCubin("").status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(ReadCubin("\x7f" "ELF and nothing else").status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ReadCubin("\x7f"
+                      "ELF and nothing else")
+                .status()
+                .code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

@@ -123,7 +123,8 @@ TEST(CasesTest, LoopsThatAreCutIntoTilesHaveCasesToo) {
   EXPECT_THAT((*discussions)[0].cached, ElementsAre("C"));
   EXPECT_THAT((*discussions)[1].cached, ElementsAre("A", "B", "C"));
   EXPECT_EQ((*discussions)[1].cases.size(), 5u);
-  EXPECT_EQ((*discussions)[0].granular_words, (*discussions)[0].threads * Polynomial::Symbol("s0") * Polynomial::Symbol("s1"));
+  EXPECT_EQ((*discussions)[0].granular_words,
+            (*discussions)[0].threads * Polynomial::Symbol("s0") * Polynomial::Symbol("s1"));
 }
 
 }  // namespace
