@@ -76,8 +76,9 @@ LoopPredictor::LoopPredictor(const MappedLoops& mapped) {
 
 KernelTraits LoopPredictor::Traits(size_t kernel, const IntegerValues& known, bool cached,
                                    const DeviceDescription& device) const {
-  const auto& [nest_pointer, loops, boxes] = kernels_[kernel];
-  const Nest& nest = *nest_pointer;
+  const Nest& nest = *kernels_[kernel].nest;
+  const KernelLoops& loops = kernels_[kernel].loops;
+  const std::vector<TouchedBox>& boxes = kernels_[kernel].boxes;
   Values values(nest, known);
   std::map<int, double> trips;
   const auto is_inside = [&](int loop) {

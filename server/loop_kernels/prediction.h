@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "server/loops/evaluate.h"
 #include "server/loops/footprint.h"
 #include "server/loops/mapping.h"
 #include "server/loops/nest.h"

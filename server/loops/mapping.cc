@@ -15,7 +15,8 @@ namespace {
 
 using Kind = CStatement::Kind;
 
-constexpr int kMostTiled = 3;  // loops of one kernel that are cut into tiles
+constexpr int kMostTiled = 3;      // loops of one kernel that are cut into tiles
+constexpr int kMostAnalyses = 16;  // of dependences, beside those of the check: each may take a second
 constexpr int64_t kMostThreads = 1024, kMostGranularity = 8;
 
 // Returns what stands alone in blocks around it.
@@ -191,6 +192,7 @@ class Mapper {
   bool IsIndependent(const CStatement& loop) {
     const auto number = numbers_.find(&loop);
     if (number == numbers_.end()) return false;
+    if (++analyses_ > kMostAnalyses) return false;
     Nest asked = *checked_.nests[region_number_];
     for (NestLoop& one : asked.loops) one.claim = Claim::kNone;
     asked.loops[number->second].claim = Claim::kAsked;
@@ -481,6 +483,7 @@ class Mapper {
     turned = WithBody(*inner, turned);
     CStatementPtr whole = turned;
     for (auto loop = around.rbegin(); loop != around.rend(); ++loop) whole = WithBody(**loop, whole);
+    if (++analyses_ > kMostAnalyses) return nullptr;
     auto asked = std::make_shared<CStatement>(*whole);
     asked->directives = {CDirective{.position = whole->position, .parametric = true}};
     CRegion region = *region_;
@@ -666,6 +669,7 @@ class Mapper {
   std::map<const CStatement*, int> numbers_;  // of the loops of the region as it was written
   MappedLoops mapped_;
   std::map<const CStatement*, Loop> loops_;
+  int analyses_ = 0;
   std::vector<CStatementPtr> kept_;  // so that no other statement gets the address of one in loops_
   std::set<std::string>
       assigned_;                 // scalars of the region that get other values than their declarations give
