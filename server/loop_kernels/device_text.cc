@@ -20,11 +20,19 @@ std::string DeviceName(const std::string& name) {
       "template", "this", "throw", "true", "try", "typeid", "typename", "using", "virtual", "xor", "xor_eq",
       "linux", "unix", "threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize", "alignas", "alignof",
       "decltype", "noexcept", "wchar_t", "I", "NULL", "min", "max", "j0", "j1", "jn", "y0", "y1", "yn",
-      "gamma", "double2", "float2", "float4", "int2", "int4"};
+      "gamma", "double2", "float2", "float4", "int2", "int4", "errno", "stdin", "stdout", "stderr", "EOF",
+      "NAN", "INFINITY", "assert",
+      // of exported code and its examples
+      "stream", "variant", "kernel", "permitted", "argc", "argv", "seconds", "runs", "run", "known", "tuner",
+      "section", "of_section", "options", "first", "good", "launch", "restore", "fetch", "shift", "workspace",
+      "workspace_memory", "workspace_bytes", "code", "end", "best", "start", "main"};
   if (absl::StartsWith(name, "@")) return absl::StrCat("fu_", name.substr(1));  // no name of a text
-  const bool prefixed = absl::StartsWith(name, "_") || absl::StartsWithIgnoreCase(name, "fu_") ||
-                        absl::StartsWithIgnoreCase(name, "fusion") || absl::StartsWith(name, "a_") ||
-                        absl::StrContains(name, "__");
+  // So no two names become one: what begins with c_ gets another.
+  bool prefixed = absl::StartsWithIgnoreCase(name, "fused") || absl::StartsWithIgnoreCase(name, "fusion") ||
+                  absl::StartsWithIgnoreCase(name, "fu_") || absl::EndsWith(name, "_fu") ||
+                  absl::StrContains(name, "__");
+  for (const char* begin : {"_", "a_", "c_", "d_", "g_", "h_", "first_", "argument_"})
+    prefixed |= absl::StartsWith(name, begin);
   return prefixed || taken->count(name) > 0 ? absl::StrCat("c_", name) : name;
 }
 

@@ -38,6 +38,18 @@ void AddMetaDepths(const CStatement& statement, int depth, std::set<int>* depths
   if (!inner) depths->insert(depth);
 }
 
+int CountMetas(const CStatement& statement) {
+  int count = statement.meta ? 1 : 0;
+  for (const CStatementPtr& inner : statement.body) count += CountMetas(*inner);
+  return count;
+}
+// Returns how many meta_for there are around each other at most.
+int MetaDepth(const CStatement& statement) {
+  int inside = 0;
+  for (const CStatementPtr& inner : statement.body) inside = std::max(inside, MetaDepth(*inner));
+  return inside + (statement.meta ? 1 : 0);
+}
+
 // Lowers one kernel.
 class KernelLowering {
  public:
@@ -832,9 +844,12 @@ class LoopsLowering {
           steps->push_back(std::move(step));
           break;
         }
-        // A nest has its kernels in the order of the text, too.
-        const KernelLoops* const loops = next_ < kernels_.size() ? &kernels_[next_] : nullptr;
-        ++next_;
+        // A nest has its kernels in the order of the text, too, but for those with an odd number of loops.
+        const int metas = CountMetas(*statement);
+        const KernelLoops* loops = nullptr;
+        if (metas % 2 == 0 && next_ < kernels_.size()) loops = &kernels_[next_++];
+        if (metas != MetaDepth(*statement))
+          loops = nullptr;  // several loops over threads, one after the other
         KernelLowering lowering(mapped_.program, *region_, *nest_, options_, host_names_, errors_);
         code_.kernels.push_back(
             lowering.Lower(*statement, loops, absl::StrCat(options_.prefix, code_.kernels.size())));

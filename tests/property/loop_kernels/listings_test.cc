@@ -100,6 +100,26 @@ TEST(ListingsTest, Decomposition) {
           {{{{"N", 40}, {"G", 1}, {"B", 1}}, {{"s0", 1}, {"B0", 16}, {"s1", 2}, {"B1", 4}}}});
 }
 
+// Threads wait for each other between two loops over them; and names that generated code has are the text's
+// own.
+constexpr char kTwice[] = R"(
+int n, B, block, c_block;
+float a[n], b[n], lane[n], h_x[n];
+int blocks = (n + B - 1) / B;
+meta_schedule {
+  meta_for (int v = 0; v < blocks; v++) {
+    int base = v * B;
+    meta_for (int u = 0; u < B; u++)
+      if (base + u < n) b[base + u] = a[base + u] * block + lane[base + u];
+    meta_for (int u = 0; u < B; u++)
+      if (base + u < n) h_x[base + u] = b[base + (u + 1) % B < n ? base + (u + 1) % B : base] - c_block;
+  }
+  meta_for (int v = 0; v < blocks; v++)
+    meta_for (int u = 0; u < B; u++)
+      if (v * B + u < n) a[v * B + u] = a[v * B + u] + lane[v * B + u];
+}
+)";
+
 constexpr char kGemm[] = R"(
 int ni, nj, nk;
 double alpha, beta;
@@ -163,6 +183,11 @@ TEST(ListingsTest, AsWrittenAndProvedAlone) {
   EXPECT_EQ(MapLoops(*checked, {.proved_only = true}, &errors).shapes.size(), 4u);
 }
 
+TEST(ListingsTest, SeveralLoopsOverThreadsAndNamesOfGeneratedCode) {
+  Compare(kTwice, "twice.c",
+          {{{{"n", 100}, {"block", 3}, {"c_block", 7}}, {{"B", 16}}},
+           {{{"n", 64}, {"block", 2}, {"c_block", 5}}, {{"B", 32}}}});
+}
 TEST(ListingsTest, LoopsOfPolyBench) {
   Compare(kGemm, "gemm.c",
           {{{{"ni", 33}, {"nj", 21}, {"nk", 17}}, {{"s0", 2}, {"B0", 8}, {"s1", 2}, {"B1", 4}}}});
