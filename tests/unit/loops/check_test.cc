@@ -316,7 +316,7 @@ TEST(CheckLoopsTest, DeclarationsThatLoopsDoNotUseMayHaveAnythingInThem) {
             "x.c:6:1: i is parallel: proved");
 }
 
-// What a directive says of its block holds in it alone.
+// A directive of a block holds in that block alone.
 TEST(CheckLoopsTest, PrivatesEndWithTheirBlock) {
   EXPECT_THAT(Checked("int n, i, j;\nfloat x, a[n], b[n];\nfor (j = 0; j < n; j++) {\n"
                       "#pragma omp parallel private(x)\n{\n#pragma omp for\n"

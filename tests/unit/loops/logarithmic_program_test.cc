@@ -22,7 +22,7 @@ CaseDiscussion Multiplication() {
   return discussions.ok() ? (*discussions)[0] : CaseDiscussion();
 }
 
-// Of 48 KiB in words of four bytes each of three terms takes a third: 2^12 words. With B of at most 16, as
+// Three terms share 48 KiB in words of four bytes, so each takes 2^12 words. With B of at most 16, as
 // the last slide has it, 16 is the best sum; with any B it is 18.
 TEST(LogarithmicProgramTest, MultiplicationHasItsOptimum) {
   auto program = LogarithmicProgramOf(Multiplication(), 12288);
