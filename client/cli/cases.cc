@@ -165,7 +165,8 @@ ExitCode Cases(const Invocation& invocation, const CasesOptions& options) {
   }
   std::cout << "\nZ_B: words of four bytes that a block may share; R_B: registers that a thread may have\n";
   if (compiled)
-    std::cout << "registers: as compiled for " << options.arch << ", with a granularity of 4 and of 1\n";
+    std::cout << "registers: as compiled for " << options.arch << ", with a granularity of "
+              << kProbedGranularity << " and of 1\n";
   std::cout << "(1) accept the registers, (2) common subexpressions, (3a) keep the granularity, (3b) "
                "reduce it to 1,\n"
                "(4a) cache, (4b) refuse caching\n";

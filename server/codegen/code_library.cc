@@ -29,6 +29,16 @@ std::string BuildKey(const v1::BuildTask& task, const std::string& compiler_vers
   return "sha256:" + Sha256Hex(text);
 }
 
+v1::BuildTask BuildOf(std::string source, const v1::DeviceDescription& device) {
+  v1::BuildTask build;
+  build.set_target(device.target());
+  build.set_arch(device.arch());
+  build.set_source(std::move(source));
+  build.set_deadline_seconds(120);
+  build.set_key(BuildKey(build, device.toolkit_version()));
+  return build;
+}
+
 namespace {
 
 // Comments are left out: they call values and functions' parameters by names of the graph.
@@ -101,16 +111,6 @@ absl::StatusOr<FusionCode> CodeLibrary::Lower(const FusionImplementation& implem
   return LowerFusion(graph_, implementation, {.force_f64 = force_f64, .simt = simt_});
 }
 
-v1::BuildTask CodeLibrary::BuildOf(std::string source) const {
-  v1::BuildTask build;
-  build.set_target(device_.target());
-  build.set_arch(device_.arch());
-  build.set_source(std::move(source));
-  build.set_deadline_seconds(120);
-  build.set_key(BuildKey(build, device_.toolkit_version()));
-  return build;
-}
-
 const CodeUnit* CodeLibrary::Keep(FusionCode code, std::string source, v1::BuildTask build) {
   auto unit = std::make_unique<CodeUnit>();
   unit->code = std::move(code);
@@ -125,7 +125,7 @@ const CodeUnit* CodeLibrary::Keep(FusionCode code, std::string source, v1::Build
 absl::StatusOr<const CodeUnit*> CodeLibrary::Add(const FusionImplementation& implementation, bool force_f64) {
   FUSION_ASSIGN_OR_RETURN(FusionCode code, Lower(implementation, force_f64));
   std::string source = PrintSource(code, TargetOf(device_.target()), true, &sizes_);
-  v1::BuildTask build = BuildOf(source);
+  v1::BuildTask build = BuildOf(source, device_);
   return Keep(std::move(code), std::move(source), std::move(build));
 }
 
@@ -150,7 +150,7 @@ absl::StatusOr<std::vector<const CodeUnit*>> CodeLibrary::AddTogether(
     std::sort(all.functions.begin(), all.functions.end(),
               [](const ElementaryFunction* a, const ElementaryFunction* b) { return a->name < b->name; });
     all.functions.erase(std::unique(all.functions.begin(), all.functions.end()), all.functions.end());
-    const v1::BuildTask build = BuildOf(PrintSource(all, target, true, &sizes_));
+    const v1::BuildTask build = BuildOf(PrintSource(all, target, true, &sizes_), device_);
     for (size_t i = first; i < end; ++i) {
       std::string source = PrintSource(codes[i], target, true, &sizes_);
       units.push_back(Keep(std::move(codes[i]), std::move(source), build));

@@ -30,6 +30,9 @@ struct CodeUnit {
 // each with its length in front, so that moving text between fields changes the key.
 std::string BuildKey(const v1::BuildTask& task, const std::string& compiler_version);
 
+// Returns the task that builds the source for the device, with its key.
+v1::BuildTask BuildOf(std::string source, const v1::DeviceDescription& device);
+
 // Returns BuildKey of a build whose identifiers are numbered in the order in which its source names them:
 // equal for kernels that different graphs name differently.
 std::string NamelessBuildKey(const v1::BuildTask& task, const std::string& compiler_version);
@@ -59,7 +62,6 @@ class CodeLibrary {
 
  private:
   absl::StatusOr<FusionCode> Lower(const FusionImplementation& implementation, bool force_f64) const;
-  v1::BuildTask BuildOf(std::string source) const;
   const CodeUnit* Keep(FusionCode code, std::string source, v1::BuildTask build);
 
   const Graph& graph_;

@@ -195,8 +195,7 @@ class FolderPrinter {
     absl::StrAppend(
         &text,
         request_.names.In("  }\n  return nullptr;\n}\n\nextern \"C\" int fused_variant_fits(int variant"),
-        IntegerParameters(", int "), ") {\n", IntegerParameters("  (void)").empty() ? "" : Discarded(),
-        "  switch (variant) {\n");
+        IntegerParameters(", int "), ") {\n", Discarded(), "  switch (variant) {\n");
     for (size_t i = 0; i < codes_.size(); ++i) {
       const std::vector<std::string> broken = BrokenTiles(i);
       absl::StrAppend(&text, "    case ", i, ":\n      return ",
@@ -261,11 +260,8 @@ class FolderPrinter {
   std::vector<std::string> BrokenTiles(size_t variant) const {
     const IntegerValues& parameters = request_.variants[variant].parameters;
     std::vector<std::string> conditions;
-    const auto has = [&](const Polynomial& polynomial) {
-      const std::set<std::string> symbols = polynomial.Symbols();
-      return std::any_of(symbols.begin(), symbols.end(),
-                         [&](const std::string& symbol) { return parameters.count(symbol) > 0; });
-    };
+    std::set<std::string> names;
+    for (const auto& [name, value] : parameters) names.insert(name);
     const auto known = [&](Polynomial polynomial) {
       for (const auto& [name, value] : parameters)
         polynomial = polynomial.Substitute(name, Polynomial(value));
@@ -274,8 +270,7 @@ class FolderPrinter {
     for (const CRegion& region : request_.mapped.program.regions) {
       ErrorList scratch("");
       const std::unique_ptr<Nest> nest = BuildNest(request_.mapped.program, region, &scratch);
-      for (const NestQuotient& quotient : nest->quotients) {
-        if (!has(quotient.denominator) || !has(quotient.numerator - (quotient.denominator - 1))) continue;
+      for (const NestQuotient& quotient : QuotientsThatDrop(*nest, names)) {
         const Polynomial denominator = known(quotient.denominator);
         if (denominator == Polynomial(1)) continue;
         const std::string condition = absl::StrCat("(", known(quotient.numerator).ToString(), ") % (",

@@ -14,12 +14,6 @@ namespace {
 
 using Kind = CStatement::Kind;
 
-void AddDeclared(const CStatement& statement, std::set<std::string>* names) {
-  if (statement.kind == Kind::kDeclaration || (statement.kind == Kind::kFor && statement.declares))
-    names->insert(statement.variable.name);
-  for (const CStatementPtr& inner : statement.body) AddDeclared(*inner, names);
-}
-
 void AddWritten(const CStatement& statement, std::set<std::string>* arrays, std::set<std::string>* scalars) {
   if (statement.kind == Kind::kAssignment)
     (statement.target->kind == CExpression::Kind::kSubscript ? arrays : scalars)

@@ -23,11 +23,6 @@ using Kind = CStatement::Kind;
 constexpr int64_t kMostBlockThreads = 1024;
 constexpr int64_t kSharedAlignment = 16;
 
-bool HasMeta(const CStatement& statement) {
-  return statement.meta || std::any_of(statement.body.begin(), statement.body.end(),
-                                       [](const CStatementPtr& inner) { return HasMeta(*inner); });
-}
-
 // The depths of meta_for on the ways from here to the innermost ones: all have to be the same.
 void AddMetaDepths(const CStatement& statement, int depth, std::set<int>* depths) {
   if (statement.meta) ++depth;
@@ -53,11 +48,9 @@ int MetaDepth(const CStatement& statement) {
 // Lowers one kernel.
 class KernelLowering {
  public:
-  KernelLowering(const CProgram& program, const CRegion& region, const Nest& nest,
-                 const LoopLoweringOptions& options, const std::set<std::string>& host_names,
-                 ErrorList* errors)
-      : program_(program),
-        region_(region),
+  KernelLowering(const CRegion& region, const Nest& nest, const LoopLoweringOptions& options,
+                 const std::set<std::string>& host_names, ErrorList* errors)
+      : region_(region),
         nest_(nest),
         options_(options),
         host_names_(host_names),
@@ -87,7 +80,7 @@ class KernelLowering {
       return out;
     }
     std::vector<ir::Statement> body = std::move(head_);
-    Blocks(root, 0, &out, &body);
+    Blocks(root, &out, &body);
     while (!body.empty() && body.back().kind == ir::Statement::Kind::kBarrier) body.pop_back();
     out.kernel.name = std::move(name);
     out.kernel.comment = absl::StrCat("Loops at ", root.position.line, ":", root.position.column, ".");
@@ -120,11 +113,6 @@ class KernelLowering {
     for (auto variable = region_.scope.rbegin(); variable != region_.scope.rend(); ++variable)
       if (variable->name == name) return &*variable;
     return nullptr;
-  }
-  static void AddDeclared(const CStatement& statement, std::set<std::string>* names) {
-    if (statement.kind == Kind::kDeclaration || (statement.kind == Kind::kFor && statement.declares))
-      names->insert(statement.variable.name);
-    for (const CStatementPtr& inner : statement.body) AddDeclared(*inner, names);
   }
   void FindNames(const CStatement& root) {
     AddDeclared(root, &declared_);
@@ -292,36 +280,47 @@ class KernelLowering {
     for (const CStatementPtr& inner : statement.body) MeasureLanes(*inner, metas);
   }
 
-  // Loops over blocks, with declarations between them.
-  void Blocks(const CStatement& statement, int depth, LoopKernel* out, std::vector<ir::Statement>* body) {
-    std::vector<const CStatement*> loops;
-    std::vector<const CStatement*> between;  // declarations, each behind the loops around it
-    std::vector<size_t> behind;
+  // A chain has the loops that count blocks, or those that count threads, the declarations between them, and
+  // what the innermost one does.
+  struct LoopChain {
+    std::vector<const CStatement*> loops, between;
+    const CStatement* inside = nullptr;
+  };
+  // Nothing: something else stands between them.
+  std::optional<LoopChain> ChainOf(const CStatement& statement) const {
+    LoopChain chain;
     const CStatement* at = &statement;
-    while (static_cast<int>(loops.size()) < block_loops_) {
+    while (static_cast<int>(chain.loops.size()) < block_loops_) {
       if (at->meta) {
-        loops.push_back(at);
+        chain.loops.push_back(at);
         at = at->body[0].get();
         continue;
       }
+      if (at->kind != Kind::kBlock && at->kind != Kind::kSchedule) return std::nullopt;
       const CStatement* next = nullptr;
-      if (at->kind == Kind::kBlock || at->kind == Kind::kSchedule)
-        for (const CStatementPtr& inner : at->body) {
-          if (inner->kind == Kind::kDeclaration && next == nullptr) {
-            between.push_back(inner.get());
-            behind.push_back(loops.size());
-          } else if (next == nullptr && HasMeta(*inner)) {
-            next = inner.get();
-          } else {
-            next = nullptr;
-            break;
-          }
+      for (const CStatementPtr& inner : at->body) {
+        if (next != nullptr) return std::nullopt;
+        if (inner->kind == Kind::kDeclaration) {
+          chain.between.push_back(inner.get());
+        } else if (HasMeta(*inner)) {
+          next = inner.get();
+        } else {
+          return std::nullopt;
         }
-      if (next == nullptr) return Refuse("between loops over blocks only declarations may stand");
+      }
+      if (next == nullptr) return std::nullopt;
       at = next;
     }
+    chain.inside = at;
+    return chain;
+  }
+
+  // Loops over blocks, with declarations between them.
+  void Blocks(const CStatement& statement, LoopKernel* out, std::vector<ir::Statement>* body) {
+    const std::optional<LoopChain> chain = ChainOf(statement);
+    if (!chain) return Refuse("between loops over blocks only declarations may stand");
+    const std::vector<const CStatement*>& loops = chain->loops;
     if (loops.size() > 1) body->push_back(ir::Text("fu_index fu_rest = block;"));
-    std::vector<ir::Statement> heads(loops.size());
     for (size_t i = loops.size(); i-- > 0;) {
       const CExpressionPtr trips = TripCount(*loops[i]);
       const std::string type = DeviceType(loops[i]->variable.type, false);
@@ -331,9 +330,6 @@ class KernelLowering {
         number = i == 0 ? absl::StrCat("(", type, ")fu_rest")
                         : absl::StrCat("(", type, ")(fu_rest % (", Expression(*trips), "))");
       }
-      auto raw = std::make_shared<CExpression>();
-      raw->kind = CExpression::Kind::kCall;  // binds tightly
-      raw->text = number;
       CStatement device = *loops[i];
       device.start = Device(*loops[i]->start);
       device.step = Device(*loops[i]->step);
@@ -343,8 +339,8 @@ class KernelLowering {
       if (i > 0) body->push_back(ir::Text(absl::StrCat("fu_rest /= ", Expression(*trips), ";")));
       out->blocks.insert(out->blocks.begin(), trips);
     }
-    for (const CStatement* declaration : between) Uniform(*declaration, body);
-    Uniform(*at, body);
+    for (const CStatement* declaration : chain->between) Uniform(*declaration, body);
+    Uniform(*chain->inside, body);
   }
 
   // Lowers what all threads of a block do alike.
@@ -424,31 +420,10 @@ class KernelLowering {
   // --- Threads ---
   void Threads(const CStatement& statement, std::vector<ir::Statement>* body) {
     FillBoxes(body);
+    const std::optional<LoopChain> chain = ChainOf(statement);
+    if (!chain) return Refuse("between loops over threads only declarations may stand");
+    const std::vector<const CStatement*>& loops = chain->loops;
     std::vector<std::string> lines;
-    std::vector<const CStatement*> loops;
-    const CStatement* at = &statement;
-    std::vector<const CStatement*> between;
-    while (static_cast<int>(loops.size()) < block_loops_) {
-      if (at->meta) {
-        loops.push_back(at);
-        at = at->body[0].get();
-        continue;
-      }
-      const CStatement* next = nullptr;
-      for (const CStatementPtr& inner : at->body) {
-        if (inner->kind == Kind::kDeclaration && next == nullptr) {
-          between.push_back(inner.get());
-        } else if (next == nullptr && HasMeta(*inner)) {
-          next = inner.get();
-        } else {
-          next = nullptr;
-          break;
-        }
-      }
-      if (next == nullptr || (at->kind != Kind::kBlock && at->kind != Kind::kSchedule))
-        return Refuse("between loops over threads only declarations may stand");
-      at = next;
-    }
     int64_t lanes = 1;
     std::vector<std::string> places;
     for (size_t i = loops.size(); i-- > 0;) {
@@ -468,8 +443,8 @@ class KernelLowering {
       lanes *= trips;
     }
     for (auto place = places.rbegin(); place != places.rend(); ++place) lines.push_back(*place);
-    for (const CStatement* declaration : between) Append(Lines(*declaration), &lines);
-    Append(Lines(*Reused(*at)), &lines);
+    for (const CStatement* declaration : chain->between) Append(Lines(*declaration), &lines);
+    Append(Lines(*Reused(*chain->inside)), &lines);
     body->push_back(ir::LanePhase(std::move(lines), lanes == lanes_ ? "" : absl::StrCat(lanes)));
     body->push_back(ir::Barrier());
   }
@@ -559,7 +534,7 @@ class KernelLowering {
 
   std::vector<std::string> Assignment(const CStatement& statement) const {
     const CExpression& target = *statement.target;
-    if (target.kind == CExpression::Kind::kName)  // also of its own
+    if (target.kind == CExpression::Kind::kName)
       return {absl::StrCat(DeviceName(target.text), " ", statement.operation, " ",
                            Expression(*statement.value), ";")};
     const CExpressionPtr entry = Entry(target, false);
@@ -777,7 +752,6 @@ class KernelLowering {
     body->push_back(ir::Barrier());
   }
 
-  const CProgram& program_;
   const CRegion& region_;
   const Nest& nest_;
   const LoopLoweringOptions& options_;
@@ -850,7 +824,7 @@ class LoopsLowering {
         if (metas % 2 == 0 && next_ < kernels_.size()) loops = &kernels_[next_++];
         if (metas != MetaDepth(*statement))
           loops = nullptr;  // several loops over threads, one after the other
-        KernelLowering lowering(mapped_.program, *region_, *nest_, options_, host_names_, errors_);
+        KernelLowering lowering(*region_, *nest_, options_, host_names_, errors_);
         code_.kernels.push_back(
             lowering.Lower(*statement, loops, absl::StrCat(options_.prefix, code_.kernels.size())));
         steps->push_back({.kind = HostStep::Kind::kLaunch,

@@ -149,10 +149,7 @@ KernelTraits LoopPredictor::Traits(size_t kernel, const IntegerValues& known, bo
       continue;
     if (access.writes) traits.instructions += executions(access) * kInstructionsOfResult;
     // An entry that is the same for all parts of a thread, or all along the innermost loop, is accessed once.
-    Polynomial flat(0);
-    const NestArray& array = nest.arrays[access.array];
-    for (size_t i = 0; i < access.index.size(); ++i)
-      flat = i == 0 ? access.index[i] : flat * array.extents[i] + access.index[i];
+    const Polynomial flat = FlatIndex(nest, access);
     double count = executions(access);
     for (int loop : access.loops) {
       const bool innermost = loop == access.loops.back() &&

@@ -14,7 +14,7 @@
 namespace fusion {
 namespace {
 
-constexpr int64_t kGranularity = 4, kThreads = 256;
+constexpr int64_t kThreads = 256;
 
 }  // namespace
 
@@ -34,13 +34,13 @@ absl::StatusOr<RegisterProbe> ProbeRegisters(absl::string_view text, const std::
     }
   }
   all.insert(threads.begin(), threads.end());
-  RegisterProbe probe{.source = DeviceRuntime(), .granularity = kGranularity};
+  RegisterProbe probe{.source = DeviceRuntime()};
   for (const bool granular : {true, false}) {
     LoopLoweringOptions options{.prefix = granular ? "granular" : "single"};
     for (const std::string& name : all) {
       const bool one_of_two = threads.size() > 1;
       int64_t value = threads.count(name) > 0         ? (one_of_two ? 16 : kThreads)
-                      : granularities.count(name) > 0 ? (granular ? kGranularity : 1)
+                      : granularities.count(name) > 0 ? (granular ? kProbedGranularity : 1)
                       : name[0] == 's'                ? 1
                                                       : 16;
       for (const CParameter& parameter : mapped.program.parameters)

@@ -9,11 +9,12 @@
 
 namespace fusion {
 
+inline constexpr int64_t kProbedGranularity = 4;
+
 struct RegisterProbe {
-  std::string
-      source;  // CUDA C++: kernels granular0, single0, granular1, single1 ... of the cases' two granularities
-  int kernels = 0;          // of the program
-  int64_t granularity = 0;  // of `granular`
+  // CUDA C++: kernels granular0, single0, granular1, single1 ... of granularities kProbedGranularity and 1
+  std::string source;
+  int kernels = 0;  // of the program
 };
 
 // InvalidArgument and NotFound as CheckLoops gives them; InvalidArgument, too, for what no kernels are made

@@ -185,10 +185,6 @@ class Mapper {
       if (HasMeta(*inner)) inner = WithParts(inner);
     return copy;
   }
-  static bool HasMeta(const CStatement& statement) {
-    return statement.meta || std::any_of(statement.body.begin(), statement.body.end(),
-                                         [](const CStatementPtr& inner) { return HasMeta(*inner); });
-  }
   bool IsIndependent(const CStatement& loop) {
     const auto number = numbers_.find(&loop);
     if (number == numbers_.end()) return false;
@@ -433,9 +429,7 @@ class Mapper {
     std::vector<int> steps_of_one(loops.size(), 0);
     for (const NestAccess& access : nest.accesses) {
       if (inside.count({access.position.line, access.position.column}) == 0) continue;
-      Polynomial flat(0);
-      for (size_t i = 0; i < access.index.size(); ++i)
-        flat = i == 0 ? access.index[i] : flat * nest.arrays[access.array].extents[i] + access.index[i];
+      const Polynomial flat = FlatIndex(nest, access);
       if (!flat.exact()) continue;
       for (size_t i = 0; i < loops.size(); ++i) {
         const auto number = numbers_.find(loops[i].get());

@@ -775,4 +775,23 @@ std::unique_ptr<Nest> BuildNest(const CProgram& program, const CRegion& region, 
   return NestBuilder(program, region, errors).Build();
 }
 
+Polynomial FlatIndex(const Nest& nest, const NestAccess& access) {
+  Polynomial flat(0);
+  for (size_t i = 0; i < access.index.size(); ++i)
+    flat = i == 0 ? access.index[i] : flat * nest.arrays[access.array].extents[i] + access.index[i];
+  return flat;
+}
+
+std::vector<NestQuotient> QuotientsThatDrop(const Nest& nest, const std::set<std::string>& names) {
+  const auto has = [&](const Polynomial& polynomial) {
+    return std::any_of(names.begin(), names.end(),
+                       [&](const std::string& name) { return polynomial.Has(name); });
+  };
+  std::vector<NestQuotient> drop;
+  for (const NestQuotient& quotient : nest.quotients)
+    if (has(quotient.denominator) && has(quotient.numerator - (quotient.denominator - 1)))
+      drop.push_back(quotient);
+  return drop;
+}
+
 }  // namespace fusion

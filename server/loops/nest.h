@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -91,6 +92,13 @@ struct Nest {
   std::vector<std::string>
       parameters;  // names that the region reads and does not write; in the order of the text
 };
+
+// Returns the index of an access in its array as one dimension; inexact where one of its parts is.
+Polynomial FlatIndex(const Nest& nest, const NestAccess& access);
+
+// Returns the quotients by these names that drop what is behind the last whole part; (n + B - 1) / B rounds
+// up and drops nothing.
+std::vector<NestQuotient> QuotientsThatDrop(const Nest& nest, const std::set<std::string>& names);
 
 // Reports what has no meaning for a device: names that nothing declares, calls of functions that no device
 // has, wrong numbers of indices. `program` has the ranges of parameters.

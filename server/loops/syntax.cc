@@ -65,6 +65,18 @@ void AddNames(const CVariable& variable, std::set<std::string>* names) {
   if (variable.initial != nullptr) AddNames(*variable.initial, names);
 }
 
+void AddDeclared(const CStatement& statement, std::set<std::string>* names) {
+  if (statement.kind == CStatement::Kind::kDeclaration ||
+      (statement.kind == CStatement::Kind::kFor && statement.declares))
+    names->insert(statement.variable.name);
+  for (const CStatementPtr& inner : statement.body) AddDeclared(*inner, names);
+}
+
+bool HasMeta(const CStatement& statement) {
+  return statement.meta || std::any_of(statement.body.begin(), statement.body.end(),
+                                       [](const CStatementPtr& inner) { return HasMeta(*inner); });
+}
+
 namespace {
 
 // Returns how tightly an operator binds, as in C.

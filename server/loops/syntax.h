@@ -124,6 +124,10 @@ void AddNames(const CExpression& expression, std::set<std::string>* names);
 void AddNames(const CStatement& statement, std::set<std::string>* names);
 void AddNames(const CVariable& variable, std::set<std::string>* names);
 
+// Adds the names that statements declare, counters of loops among them.
+void AddDeclared(const CStatement& statement, std::set<std::string>* names);
+bool HasMeta(const CStatement& statement);  // it is a meta_for, or one is in it
+
 struct CProgram {
   std::vector<CRegion> regions;  // in the order of the text
   std::vector<CParameter> parameters;

@@ -108,6 +108,11 @@ class CaseFinder {
     return plain;
   }
 
+  absl::StatusOr<IntegerValues> PlainPoint() {
+    FUSION_ASSIGN_OR_RETURN(const std::vector<IntegerValues> points, Points());
+    return Plain(points);
+  }
+
   absl::Status Sample(const IntegerValues& point) {
     ErrorList errors(submission_.file_name);
     const LoopCode code = LowerLoops(mapped_, {.constants = point}, &errors);
@@ -177,32 +182,21 @@ class CaseFinder {
   void FindWhole() {
     std::set<std::string> names;
     for (const CParameter& parameter : parameters_) names.insert(parameter.name);
-    const auto has = [&](const Polynomial& polynomial) {
-      const std::set<std::string> symbols = polynomial.Symbols();
-      return std::any_of(symbols.begin(), symbols.end(),
-                         [&](const std::string& symbol) { return names.count(symbol) > 0; });
-    };
     for (const CRegion& region : mapped_.program.regions) {
       ErrorList scratch("");
       const std::unique_ptr<Nest> nest = BuildNest(mapped_.program, region, &scratch);
-      for (const NestQuotient& quotient : nest->quotients) {
-        // Unless it is rounded up.
-        if (!has(quotient.denominator) || !has(quotient.numerator - (quotient.denominator - 1))) continue;
-        whole_.push_back(quotient);
+      for (NestQuotient& quotient : QuotientsThatDrop(*nest, names)) {
         whole_texts_.push_back(
             absl::StrCat(quotient.numerator.ToString(), " by ", quotient.denominator.ToString()));
+        whole_.push_back(std::move(quotient));
       }
       // Thread loops, in the order of the text.
       std::vector<const CStatement*> path;
       const auto walk = [&](auto&& self, const CStatement& statement) -> void {
         if (statement.meta) path.push_back(&statement);
         bool inner = false;
-        const auto has_meta = [](auto&& again, const CStatement& one) -> bool {
-          return one.meta || std::any_of(one.body.begin(), one.body.end(),
-                                         [&](const CStatementPtr& each) { return again(again, *each); });
-        };
         for (const CStatementPtr& each : statement.body)
-          if (has_meta(has_meta, *each)) inner = true, self(self, *each);
+          if (HasMeta(*each)) inner = true, self(self, *each);
         if (statement.meta && !inner) {
           ThreadLoops threads{&region,
                               {path.begin() + static_cast<std::ptrdiff_t>(path.size() / 2), path.end()}};
@@ -272,16 +266,6 @@ std::string KernelsSource(const std::vector<ir::Kernel>& kernels, const Target& 
   return source;
 }
 
-v1::BuildTask BuildOfLoops(std::string source, const DeviceDescription& device) {
-  v1::BuildTask build;
-  build.set_target(device.target());
-  build.set_arch(device.arch());
-  build.set_source(std::move(source));
-  build.set_deadline_seconds(120);
-  build.set_key(BuildKey(build, device.toolkit_version()));
-  return build;
-}
-
 // Adds the launches of the code; arrays that are written are meant by their outputs.
 absl::Status AddLaunches(const LoopSubmission& submission, const LoopCode& code, const IntegerValues& values,
                          const std::string& build, bool reference, const DeviceDescription& device,
@@ -340,14 +324,6 @@ ir::Kernel CopyKernel() {
   return kernel;
 }
 
-absl::StatusOr<IntegerValues> PlainPoint(const LoopSubmission& submission, const MappedLoops& mapped,
-                                         const std::vector<CParameter>& parameters,
-                                         const DeviceDescription& device) {
-  CaseFinder finder(submission, mapped, parameters, device);
-  FUSION_ASSIGN_OR_RETURN(const std::vector<IntegerValues> points, finder.Points());
-  return finder.Plain(points);
-}
-
 IntegerValues With(IntegerValues values, const IntegerValues& more) {
   for (const auto& [name, value] : more) values[name] = value;
   return values;
@@ -359,30 +335,25 @@ std::vector<ir::Kernel> IrKernelsOf(const LoopCode& code) {
   return kernels;
 }
 
-// Returns whether the reference as it was written takes too long: few threads may do all of it.
-absl::StatusOr<bool> TakesTooLong(const LoopSubmission& submission, const DeviceDescription& device) {
-  CaseFinder finder(submission, submission.reference, submission.reference_parameters, device);
-  FUSION_ASSIGN_OR_RETURN(const std::vector<IntegerValues> points, finder.Points());
-  const IntegerValues plain = finder.Plain(points);
-  FUSION_RETURN_IF_ERROR(finder.Sample(plain));
-  return finder.WorkOfThread(plain) > kMostWorkOfThread;
-}
-
 absl::Status AddReference(const LoopSubmission& submission, const DeviceDescription& device,
                           v1::CandidateSet* set) {
-  FUSION_ASSIGN_OR_RETURN(const bool turned, TakesTooLong(submission, device));
+  CaseFinder written(submission, submission.reference, submission.reference_parameters, device);
+  FUSION_ASSIGN_OR_RETURN(IntegerValues point, written.PlainPoint());
+  FUSION_RETURN_IF_ERROR(written.Sample(point));
+  // The loops as they were written may leave all the work to few threads, which take too long.
+  const bool turned = written.WorkOfThread(point) > kMostWorkOfThread;
+  if (turned) {
+    CaseFinder finder(submission, submission.turned_reference, submission.turned_parameters, device);
+    FUSION_ASSIGN_OR_RETURN(point, finder.PlainPoint());
+  }
   const MappedLoops& mapped = turned ? submission.turned_reference : submission.reference;
-  FUSION_ASSIGN_OR_RETURN(
-      const IntegerValues point,
-      PlainPoint(submission, mapped, turned ? submission.turned_parameters : submission.reference_parameters,
-                 device));
   ErrorList errors(submission.file_name);
   const LoopCode code = LowerLoops(
       mapped, {.constants = point, .reuse = false, .force_f64 = true, .prefix = "reference"}, &errors);
   if (!errors.empty()) return errors.ToStatus();
   std::vector<ir::Kernel> kernels = IrKernelsOf(code);
   kernels.push_back(CopyKernel());
-  const v1::BuildTask build = BuildOfLoops(KernelsSource(kernels, TargetOf(device.target())), device);
+  const v1::BuildTask build = BuildOf(KernelsSource(kernels, TargetOf(device.target())), device);
   v1::Program* program = set->mutable_reference();
   program->set_name("reference");
   for (const v1::Buffer& output : set->session().outputs()) {
@@ -470,14 +441,15 @@ absl::StatusOr<LoopCandidates> GenerateLoopCode(const LoopSubmission& submission
         submission.mapped,
         {.constants = one.parameters, .cached = one.cached, .reuse = reuse, .prefix = "loops"}, &errors);
     if (!errors.empty()) return errors.ToStatus();
-    const v1::BuildTask build = BuildOfLoops(KernelsSource(IrKernelsOf(code), target), device);
+    const v1::BuildTask build = BuildOf(KernelsSource(IrKernelsOf(code), target), device);
     FUSION_RETURN_IF_ERROR(AddLaunches(submission, code, With(submission.sizes, one.parameters), build.key(),
                                        false, device, program));
     (*set.mutable_builds())[build.key()] = build;
     return code;
   };
-  FUSION_ASSIGN_OR_RETURN(const IntegerValues plain,
-                          PlainPoint(submission, submission.mapped, submission.parameters, device));
+  FUSION_ASSIGN_OR_RETURN(
+      const IntegerValues plain,
+      CaseFinder(submission, submission.mapped, submission.parameters, device).PlainPoint());
   v1::Program* unfused = set.add_unfused();
   unfused->set_name("plain");
   FUSION_RETURN_IF_ERROR(lower({.parameters = plain}, false, unfused).status());

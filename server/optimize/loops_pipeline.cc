@@ -30,8 +30,6 @@ constexpr int kAssumedRegisters = 40;  // of a thread, before anything is built
 constexpr int kUsualCases = 30, kQuickCases = 3;
 // Cases wait to be timed for each candidate of the job: predictions of loops err more than those of graphs.
 constexpr int kWaitingOfCandidate = 3;
-// Programs of more launches are long messages.
-constexpr int kManyLaunches = 64;
 // Standard deviation of log(measured / predicted) of cases of one program, as far as it is known before
 // anything is measured.
 constexpr double kDeviationOfCases = 0.7;
@@ -86,8 +84,8 @@ absl::Status CompeteCases(const v1::SubmitRequest& request, const CostModel& mod
   return absl::OkStatus();
 }
 
-// This case, the fastest others, and one that any sizes permit, if one was tried.
 constexpr size_t kMostVariants = 5;
+// Returns this case, the fastest others, and the one that any sizes permit, which may not have been timed.
 std::vector<LoopVariant> VariantsOf(int position, const std::vector<v1::Candidate>& ranked,
                                     const LoopCandidates& candidates) {
   std::vector<LoopVariant> variants;
