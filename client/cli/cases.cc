@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 #include "client/api/client.h"
 #include "client/cli/c_source.h"
@@ -34,7 +35,7 @@ std::string StrategiesText(const KernelCase& one) {
                        [](std::string* out, Strategy strategy) { out->append(StrategyName(strategy)); });
 }
 
-std::string KernelText(const CaseDiscussion& discussion, const KernelCase& one) {
+std::string KernelWords(const CaseDiscussion& discussion, const KernelCase& one) {
   std::string text =
       one.cached ? absl::StrCat("cache(", absl::StrJoin(discussion.cached, ", "), ")") : "no cache";
   if (!discussion.granularity.empty())
@@ -48,7 +49,7 @@ struct CasesOptions {
   std::string arch = "sm_90";
   std::vector<std::string> select;  // sizes
   v1::Target target = v1::CUDA;
-  bool lp = false;
+  bool lp = false, code = false;
 };
 
 // Asks a compiler of this machine for the registers that the kernels take, where the text does not say them.
@@ -135,11 +136,15 @@ ExitCode Cases(const Invocation& invocation, const CasesOptions& options) {
       ++number;
       if (!invocation.json)
         std::cout << "  " << number << "  " << constraints << "\n     " << StrategiesText(one) << "  "
-                  << KernelText(discussion, one) << "\n";
+                  << KernelWords(discussion, one) << "\n";
+      if (options.code && !invocation.json)
+        for (const absl::string_view line : absl::StrSplit(one.code, '\n', absl::SkipEmpty()))
+          std::cout << "       " << line << "\n";
       cases.push_back({{"constraints", constraints},
                        {"strategies", StrategiesText(one)},
                        {"cached", one.cached},
-                       {"granular", one.granular}});
+                       {"granular", one.granular},
+                       {"code", one.code}});
     }
     Json kernel = {{"kernel", discussion.kernel},
                    {"granularity", discussion.granularity},
@@ -192,6 +197,7 @@ void AddCasesCommand(CLI::App* app, Invocation* invocation) {
   command->add_flag("--lp", options->lp,
                     "Also print the linear program in logarithms of the parameters, with 48 KiB of shared "
                     "memory, and its optimum");
+  command->add_flag("--code", options->code, "Also print the kernel of each case, as MetaFork");
   AddCommonOptions(command, invocation);
   command->callback([=] { invocation->run = [=] { return Cases(*invocation, *options); }; });
 }

@@ -105,6 +105,7 @@ Json MeasuredCandidateJson(const v1::Candidate& candidate) {
       {"steady", ok ? Json(candidate.steady()) : Json()}};
   if (!candidate.message().empty()) json["message"] = candidate.message();
   if (!candidate.asserted().empty()) json["asserted"] = candidate.asserted();
+  for (const auto& [name, value] : candidate.parameters()) json["parameters"][name] = value;
   return json;
 }
 

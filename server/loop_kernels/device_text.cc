@@ -25,7 +25,8 @@ std::string DeviceName(const std::string& name) {
       // of exported code and its examples
       "stream", "variant", "kernel", "permitted", "argc", "argv", "seconds", "runs", "run", "known", "tuner",
       "section", "of_section", "options", "first", "good", "launch", "restore", "fetch", "shift", "workspace",
-      "workspace_memory", "workspace_bytes", "code", "end", "best", "start", "main"};
+      "workspace_memory", "workspace_bytes", "code", "end", "best", "start", "main", "number", "variants",
+      "timed"};
   if (absl::StartsWith(name, "@")) return absl::StrCat("fu_", name.substr(1));  // no name of a text
   // So no two names become one: what begins with c_ gets another.
   bool prefixed = absl::StartsWithIgnoreCase(name, "fused") || absl::StartsWithIgnoreCase(name, "fusion") ||

@@ -63,7 +63,8 @@ class FolderPrinter {
       : request_(request),
         codes_(codes),
         interface_(request.interface),
-        words_(request.target.exported().words()) {}
+        words_(request.target.exported().words()),
+        stream_(std::string(words_.last_parameter).empty() ? "" : ", stream") {}
 
   v1::Artifact Print() {
     const std::string suffix = request_.target.suffix(), name = request_.names.name();
@@ -104,6 +105,46 @@ class FolderPrinter {
     return absl::StrJoin(parameters, ", ");
   }
 
+  std::string SizeArguments() const {  // "n, m"
+    return absl::StrJoin(interface_.integers, ", ", [](std::string* out, const std::string& integer) {
+      out->append(DeviceName(integer));
+    });
+  }
+  std::string Sizes() const {  // "int n, int m"
+    if (interface_.integers.empty()) return "void";
+    return absl::StrJoin(interface_.integers, ", ", [](std::string* out, const std::string& integer) {
+      absl::StrAppend(out, "int ", DeviceName(integer));
+    });
+  }
+  // The table, and the function that looks at it.
+  std::string Choice() const {
+    const VariantTable& table = request_.table;
+    std::string text = absl::StrCat(
+        "// The fastest variants first, at sizes that are powers of two: as predicted by how long the "
+        "kernels "
+        "took where they were\n// timed.\nstatic const unsigned char FusedOrders[][",
+        codes_.size(), "] = {\n");
+    for (size_t cell = 0; cell < table.orders.size(); ++cell)
+      absl::StrAppend(&text, cell % 8 == 0 ? "    " : " ", "{", absl::StrJoin(table.orders[cell], ","), "}",
+                      cell + 1 == table.orders.size() ? "" : ",", cell % 8 == 7 ? "\n" : "");
+    absl::StrAppend(
+        &text, table.orders.size() % 8 == 0 ? "" : "\n",
+        "};\n\n// The nearest power of two: which it is of `count` from 2^first on.\n"
+        "[[maybe_unused]] static int FusedPower(int size, int first, int count) {\n  int power = 0;\n"
+        "  while (size >> power >> 1 > 0) ++power;\n"
+        "  if ((int64_t)size * 128 >= (int64_t)181 << power) ++power;\n"
+        "  return power < first ? 0 : power - first < count ? power - first : count - 1;\n}\n\n",
+        "extern \"C\" int fused_choose(", Sizes(), ") {\n", Discarded(), "  int fu_cell = 0;\n");
+    for (const SizeAxis& axis : table.axes)
+      absl::StrAppend(&text, "  fu_cell = fu_cell * ", axis.count, " + FusedPower(", DeviceName(axis.size),
+                      ", ", axis.first, ", ", axis.count, ");\n");
+    absl::StrAppend(
+        &text,
+        "  for (const unsigned char variant : FusedOrders[fu_cell])\n    if (fused_variant_fits(variant",
+        IntegerParameters(", "), ")) return variant;\n  return -1;\n}\n\n");
+    return request_.names.In(text);
+  }
+
   std::string IntegerParameters(const std::string& before) const {
     std::string text;
     for (const std::string& integer : interface_.integers)
@@ -142,7 +183,8 @@ class FolderPrinter {
             "  FUSED_DEVICE_ERROR = 4       // a launch",
             words_.device_error,
             "\n};\n\n// A text for a code; static storage.\nconst char* fused_error_string(int code);\n\n")),
-        words_.launch_comment, "// Of the variants that the sizes permit the first one runs.\n",
+        words_.launch_comment,
+        request_.names.In("// Of the variants that the sizes permit the one runs that fused_choose names.\n"),
         request_.names.In("int fused_launch("), Parameters(), words_.last_parameter,
         request_.names.In(absl::StrCat(");\n\n// Kernels with other values of the parameters: 0 was the "
                                        "fastest where they were timed.\nenum { FUSED_VARIANTS = ",
@@ -152,6 +194,10 @@ class FolderPrinter {
                                        "// Returns whether the sizes permit the variant: tiles divide what "
                                        "the loops do not round up.\nint fused_variant_fits(int variant")),
         IntegerParameters(", int "),
+        request_.names.In(");\n// Returns the variant that is predicted to be the fastest at these sizes, of "
+                          "those that they permit; "
+                          "-1: they permit\n// none.\nint fused_choose("),
+        Sizes(),
         request_.names.In(");\n// As fused_launch, of this variant.\nint fused_launch_variant(int variant, "),
         Parameters(), words_.last_parameter, ");\n\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
   }
@@ -179,6 +225,7 @@ class FolderPrinter {
         absl::StrAppend(&text, "\n", request_.target.Print(kernel.kernel));
     absl::StrAppend(
         &text, "\n", words_.launch_includes, request_.names.In(words_.launch_support),
+        codes_[0].workspaces.empty() ? "" : request_.names.In(words_.workspace_support),
         request_.names.In(absl::StrCat("extern \"C\" const char* fused_error_string(int code) {\n  switch "
                                        "(code) {\n    case FUSED_OK:\n      return \"no error\";\n"
                                        "    case FUSED_INVALID_ARGUMENT:\n      return \"a pointer is null, "
@@ -201,7 +248,7 @@ class FolderPrinter {
       absl::StrAppend(&text, "    case ", i, ":\n      return ",
                       broken.empty() ? "1" : absl::StrCat("!(", absl::StrJoin(broken, " || "), ")"), ";\n");
     }
-    absl::StrAppend(&text, "  }\n  return 0;\n}\n\n");
+    absl::StrAppend(&text, "  }\n  return 0;\n}\n\n", Choice());
     for (size_t i = 0; i < codes_.size(); ++i) Variant(i, &text);
     absl::StrAppend(&text, request_.names.In("extern \"C\" int fused_launch_variant(int variant, "),
                     Parameters(), words_.last_parameter, ") {\n", ConstantsText(interface_, request_.least));
@@ -223,18 +270,15 @@ class FolderPrinter {
     check(absl::StrCat(request_.names.In("!fused_variant_fits(variant"), IntegerParameters(", "), ")"),
           "FUSED_INVALID_ARGUMENT");
     absl::StrAppend(&text, "  switch (variant) {\n");
-    const std::string stream = std::string(words_.last_parameter).empty() ? "" : ", stream";
     for (size_t i = 0; i < codes_.size(); ++i)
-      absl::StrAppend(&text, "    case ", i, ":\n      return FusedVariant", i, "(", Arguments(), stream,
+      absl::StrAppend(&text, "    case ", i, ":\n      return FusedVariant", i, "(", Arguments(), stream_,
                       ");\n");
     absl::StrAppend(
         &text,
         request_.names.In("  }\n  return FUSED_INVALID_ARGUMENT;\n}\n\nextern \"C\" int fused_launch("),
         Parameters(), words_.last_parameter,
-        request_.names.In(") {\n  for (int variant = 0; variant < FUSED_VARIANTS; ++variant)\n    if "
-                          "(fused_variant_fits(variant"),
-        IntegerParameters(", "), request_.names.In(")) return fused_launch_variant(variant, "), Arguments(),
-        stream, request_.names.In(");\n  return FUSED_INVALID_ARGUMENT;\n}\n"));
+        request_.names.In(") {\n  return fused_launch_variant(fused_choose("), SizeArguments(), "), ",
+        Arguments(), stream_, ");\n}\n");
     return text;
   }
   std::string Discarded() const {
@@ -248,6 +292,16 @@ class FolderPrinter {
   void Variant(size_t number, std::string* text) const {
     absl::StrAppend(text, "static int FusedVariant", number, "(", Parameters(), words_.last_parameter,
                     ") {\n", ConstantsText(interface_, request_.variants[number].parameters));
+    for (const CVariable& workspace : codes_[number].workspaces) {
+      const std::string name = DeviceName(workspace.name), type = DeviceType(workspace.type, false);
+      std::string bytes = absl::StrCat("sizeof(", type, ")");
+      for (const CExpressionPtr& extent : workspace.extents)
+        absl::StrAppend(&bytes, " * (size_t)(", Text(*extent), ")");
+      absl::StrAppend(text, request_.names.In("  const FusedWorkspace "), "fu_memory_", name, "(", bytes,
+                      stream_, ");\n  if (fu_memory_", name,
+                      request_.names.In(".memory == nullptr) return FUSED_DEVICE_ERROR;\n"), "  ", type,
+                      "* const ", name, " = (", type, "*)fu_memory_", name, ".memory;\n");
+    }
     for (const RegionSteps& region : codes_[number].regions) {
       absl::StrAppend(text, "  {\n");
       for (const HostStep& step : region.steps) Step(codes_[number], step, 2, text);
@@ -303,8 +357,8 @@ class FolderPrinter {
         const CStatement& loop = *step.statement;
         const std::string counter = DeviceName(loop.variable.name);
         absl::StrAppend(text, indent, "for (", DeviceType(loop.variable.type, false), " ", counter, " = ",
-                        Text(*loop.start), "; ", counter, " ", loop.relation, " ", Text(*loop.bound), "; ",
-                        counter, loop.down ? " -= " : " += ", Text(*loop.step), ") {\n");
+                        Text(*loop.start), "; ", Text(*GoesOn(loop)), "; ", counter,
+                        loop.down ? " -= " : " += ", Text(*loop.step), ") {\n");
         for (const HostStep& inner : step.body) Step(code, inner, depth + 1, text);
         absl::StrAppend(text, indent, "}\n");
         break;
@@ -328,6 +382,7 @@ class FolderPrinter {
       const std::string own = DeviceName(argument.name);
       switch (argument.kind) {
         case LoopArgument::Kind::kArray:
+        case LoopArgument::Kind::kWorkspace:
           absl::StrAppend(text, indent, "  ", argument.writes ? "" : "const ",
                           DeviceType(argument.type, false), "* argument_", i, " = ", own, ";\n");
           break;
@@ -449,9 +504,9 @@ class FolderPrinter {
         "\";\n  const fusion::tuner::Tuner tuner(options);\n  fusion::tuner::SectionOptions of_section;\n  "
         "of_section.sizes = {",
         absl::StrJoin(sizes, ", "), "};\n  of_section.constraints = {",
-        absl::StrJoin(constraints, ",\n                            "), "};\n  int first = 0;\n",
-        request_.names.In("  while (first < FUSED_VARIANTS && !fused_variant_fits(first"),
-        IntegerParameters(", "), request_.names.In(")) ++first;\n  if (first == FUSED_VARIANTS) return 1;\n"),
+        absl::StrJoin(constraints, ",\n                            "), "};\n",
+        request_.names.In("  const int first = fused_choose("), SizeArguments(),
+        ");\n  if (first < 0) return 1;\n",
         "  const fusion::tuner::Section section = tuner.Declare(\n      \"launch\", "
         "{fusion::tuner::Enumeration(\"variant\", {",
         absl::StrJoin(values, ", "),
@@ -482,7 +537,7 @@ class FolderPrinter {
     const ExportedCode& exported = request_.target.exported();
     std::string text = absl::StrCat(
         "// Runs the loops on random data, compares them with the serial program, and times them.\n// Usage: "
-        "example [size=value]... [--once]   sizes: ",
+        "example [size=value]... [--once] [--variants]   sizes: ",
         absl::StrJoin(interface_.integers, ", ",
                       [&](std::string* out, const std::string& name) {
                         absl::StrAppend(out, name, "=", request_.sizes.at(name));
@@ -499,8 +554,10 @@ class FolderPrinter {
                                        "* ", DeviceName(array.variable.name)));
     absl::StrAppend(&text, request_.names.In("void fused_reference("), absl::StrJoin(reference, ", "), ");\n",
                     kFillText, kJudgeText, "\nint main(int argc, char** argv) {\n");
-    absl::StrAppend(&text, IsCuda() ? "  size_t shift = 0;\n" : "", "  int runs = 10;\n",
-                    SizesText("    if (!std::strcmp(argv[i], \"--once\")) known = true, runs = 1;\n"));
+    absl::StrAppend(&text, IsCuda() ? "  size_t shift = 0;\n" : "",
+                    "  int runs = 10;\n  bool variants = false;\n",
+                    SizesText("    if (!std::strcmp(argv[i], \"--once\")) known = true, runs = 1;\n"
+                              "    if (!std::strcmp(argv[i], \"--variants\")) known = variants = true;\n"));
     std::vector<ExportedArray> arrays;
     std::vector<std::string> launch, serial;
     Data(&arrays, &launch, &serial, &text);
@@ -511,13 +568,35 @@ class FolderPrinter {
                                  ? absl::StrReplaceAll(exported.Restore(arrays[i], "FROM"),
                                                        {{"h_FROM", "first_" + arrays[i].name}})
                                  : exported.CopyIn(arrays[i]));
-    absl::StrAppend(&text, "    return 0;\n  };\n  const auto launch = [&] {\n    const int code = ",
-                    request_.names.In("fused_launch("), absl::StrJoin(launch, ", "), words_.last_argument,
-                    request_.names.In(");\n    if (code != FUSED_OK) std::fprintf(stderr, \"fused_launch: "
-                                      "%s\\n\", fused_error_string(code));\n    return code;\n  };\n"),
-                    "  if (restore() != 0 || launch() != 0) return 1;\n",
-                    request_.names.In("  fused_reference("), absl::StrJoin(serial, ", "),
-                    ");\n  bool good = true;\n  const auto fetch = [&] {\n");
+    absl::StrAppend(
+        &text, "    return 0;\n  };\n",
+        request_.names.In(
+            "  // A negative number: as fused_launch chooses.\n  const auto launch = [&](int number) {\n"
+            "    const int code = number < 0 ? fused_launch("),
+        absl::StrJoin(launch, ", "), words_.last_argument,
+        request_.names.In(")\n                                : fused_launch_variant(number, "),
+        absl::StrJoin(launch, ", "), words_.last_argument,
+        request_.names.In(");\n    if (code != FUSED_OK) std::fprintf(stderr, \"fused_launch: %s\\n\", "
+                          "fused_error_string(code));\n    return code;\n  };\n"),
+        "  double best = INFINITY;\n  const auto timed = [&](int number) {\n    best = INFINITY;\n"
+        "    for (int run = 0; run < runs; ++run) {\n      if (restore() != 0) return 1;\n"
+        "      const auto start = std::chrono::steady_clock::now();\n      if (launch(number) != 0) return "
+        "1;\n",
+        IsCuda() ? "      CHECK(cudaDeviceSynchronize());\n" : "",
+        "      best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - "
+        "start).count());\n    }\n    return 0;\n  };\n",
+        request_.names.In("  if (variants) {\n    for (int number = 0; number < FUSED_VARIANTS; ++number) {\n"
+                          "      if (!fused_variant_fits(number"),
+        IntegerParameters(", "),
+        request_.names.In(
+            ")) continue;\n      if (restore() != 0 || launch(number) != 0 || timed(number) != 0) return 1;\n"
+            "      std::printf(\"variant %d: %.3f us%s  %s\\n\", number, best * 1e6, number == "
+            "fused_choose("),
+        SizeArguments(),
+        request_.names.In(
+            ") ? \", chosen\" : \"\", fused_variant_text(number));\n    }\n    return 0;\n  }\n"),
+        "  if (restore() != 0 || launch(-1) != 0) return 1;\n", request_.names.In("  fused_reference("),
+        absl::StrJoin(serial, ", "), ");\n  bool good = true;\n  const auto fetch = [&] {\n");
     for (size_t i = 0; i < arrays.size(); ++i)
       if (interface_.arrays[i].writes) absl::StrAppend(&text, exported.CopyOut(arrays[i]));
     absl::StrAppend(&text, "    return 0;\n  };\n  if (fetch() != 0) return 1;\n");
@@ -528,13 +607,8 @@ class FolderPrinter {
             ", ", absl::StrFormat("%.3g", ToleranceOf(interface_.arrays[i].variable.name)), ") && good;\n");
     absl::StrAppend(
         &text,
-        "  double best = INFINITY;\n  for (int run = 0; run < runs; ++run) {\n    if (restore() != 0) return "
-        "1;\n    const auto start = std::chrono::steady_clock::now();\n"
-        "    if (launch() != 0) return 1;\n",
-        IsCuda() ? "    CHECK(cudaDeviceSynchronize());\n" : "",
-        "    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - "
-        "start).count());\n  }\n"
-        "  std::printf(\"best of %d runs: %.3f us\\n\", runs, best * 1e6);\n  return good ? 0 : 1;\n}\n");
+        "  if (timed(-1) != 0) return 1;\n  std::printf(\"best of %d runs: %.3f us\\n\", runs, best * "
+        "1e6);\n  return good ? 0 : 1;\n}\n");
     return text;
   }
 
@@ -549,9 +623,12 @@ class FolderPrinter {
         request_.names.In(request_.target.exported().CompileCommand(request_.arch)),
         " && ./example\n\nor `cmake -B build && cmake --build build && build/example`. `NAME=SIZE` sets a "
         "size (",
-        absl::StrJoin(interface_.integers, ", "), "), `--once` runs once.\n\nThe folder has ", codes_.size(),
-        " variants of the kernels, with other values of the parameters; `", request_.names.In("fused_launch"),
-        "` runs the first one that the sizes permit. `cmake -DFUSION_TUNER=DIR`, where DIR has\n`include/` "
+        absl::StrJoin(interface_.integers, ", "),
+        "), `--once` runs once, `--variants` times each variant that the sizes permit.\n\nThe folder has ",
+        codes_.size(), " variants of the kernels, with other values of the parameters; `",
+        request_.names.In("fused_launch"),
+        "` runs the one that is predicted to be the fastest at the sizes of a call. `cmake "
+        "-DFUSION_TUNER=DIR`, where DIR has\n`include/` "
         "and `lib/` of a package of fusion, also builds `tuned`, which chooses the variant while it "
         "runs.\nAll files may be used under the Apache License, version 2.0; `loops.c` is yours.\n");
   }
@@ -560,10 +637,18 @@ class FolderPrinter {
   const std::vector<LoopCode>& codes_;
   const LoopInterface& interface_;
   const ExportedWords& words_;
+  const std::string stream_;  // the last argument of what launches
   v1::Artifact artifact_;
 };
 
 }  // namespace
+
+int NearestPower(int64_t size) {
+  int power = 0;
+  while (size >> (power + 1) > 0) ++power;
+  // The middle is at 2^0.5, about 181/128.
+  return (size << 7) >= (int64_t{181} << power) ? power + 1 : power;
+}
 
 absl::StatusOr<v1::Artifact> ExportLoops(const LoopsExport& request) {
   ErrorList errors(request.file_name);

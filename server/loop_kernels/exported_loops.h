@@ -22,19 +22,33 @@ struct LoopVariant {
   std::string text;  // "s=4 B=256, shared a"
 };
 
+// The sizes 2^first, 2^(first + 1) ...: each stands for those that are nearest to it.
+struct SizeAxis {
+  std::string size;
+  int first = 0, count = 1;
+};
+// Which variants are fast at which sizes.
+struct VariantTable {
+  std::vector<SizeAxis> axes;
+  // By cell, the last axis changing first: the numbers of all variants, the fastest first. One cell at least.
+  std::vector<std::vector<int>> orders;
+};
+int NearestPower(int64_t size);  // of two
+
 struct LoopsExport {
   const Target& target;
   std::string arch;  // what it is compiled for, "sm_90"
   const CProgram& program;
   const MappedLoops& mapped;
   const LoopInterface& interface;
-  std::vector<LoopVariant> variants;  // best first: of those that a call's sizes permit the first one runs
-  IntegerValues least;                // values of the parameters that leave nothing out: of the reference
-  IntegerValues sizes;                // defaults of the example
-  const v1::Session& session;         // what values the arrays of the example have, and the tolerances
-  std::string file_name, text;        // of the source
-  std::string description;            // for the comment at the top
-  std::string verified;               // "Verified on ...", for the same
+  std::vector<LoopVariant> variants;
+  VariantTable table;           // of those that a call's sizes permit the fastest one runs
+  IntegerValues least;          // values of the parameters that leave nothing out: of the reference
+  IntegerValues sizes;          // defaults of the example
+  const v1::Session& session;   // what values the arrays of the example have, and the tolerances
+  std::string file_name, text;  // of the source
+  std::string description;      // for the comment at the top
+  std::string verified;         // "Verified on ...", for the same
   ExportedNames names;
 };
 

@@ -101,9 +101,8 @@ class SerialPrinter {
       case Kind::kFor: {
         const std::string counter = DeviceName(statement.variable.name);
         Line(depth, "for (", statement.declares ? absl::StrCat(Type(statement.variable.type), " ") : "",
-             counter, " = ", Text(*statement.start), "; ", counter, " ", statement.relation, " ",
-             Text(*statement.bound), "; ", counter, statement.down ? " -= " : " += ", Text(*statement.step),
-             ") {");
+             counter, " = ", Text(*statement.start), "; ", Text(*GoesOn(statement)), "; ", counter,
+             statement.down ? " -= " : " += ", Text(*statement.step), ") {");
         Statement(*statement.body[0], depth + 1);
         Line(depth, "}");
         break;
@@ -133,7 +132,7 @@ LoopInterface InterfaceOf(const CProgram& program, ErrorList* errors) {
       const bool shadowed =
           std::any_of(region.scope.begin() + static_cast<std::ptrdiff_t>(i) + 1, region.scope.end(),
                       [&](const CVariable& later) { return later.name == variable.name; });
-      if (shadowed || used.erase(variable.name) == 0) continue;
+      if (shadowed || used.erase(variable.name) == 0 || variable.workspace) continue;
       if (!variable.array && scalars.count(variable.name) > 0) continue;  // a counter, or an iteration's own
       const auto [at, added] = known.emplace(variable.name, variable);
       if (added) {

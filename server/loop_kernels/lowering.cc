@@ -85,7 +85,7 @@ class KernelLowering {
     out.kernel.name = std::move(name);
     out.kernel.comment = absl::StrCat("Loops at ", root.position.line, ":", root.position.column, ".");
     out.kernel.threads = static_cast<int>(lanes_);
-    out.kernel.uses_shared = !boxes_.empty();
+    out.kernel.uses_shared = shared_bytes_ > 0;
     out.kernel.shared_bytes = absl::StrCat(shared_bytes_);
     out.shared_bytes = shared_bytes_;
     for (const Box& box : boxes_) {
@@ -171,10 +171,11 @@ class KernelLowering {
         if (variable.type == CType::kLong)
           Refuse(absl::StrCat(variable.name,
                               " is an array of long; kernels have arrays of int, float and double"));
-        out->arguments.push_back({.kind = LoopArgument::Kind::kArray,
-                                  .name = variable.name,
-                                  .type = variable.type,
-                                  .writes = writes});
+        out->arguments.push_back(
+            {.kind = variable.workspace ? LoopArgument::Kind::kWorkspace : LoopArgument::Kind::kArray,
+             .name = variable.name,
+             .type = variable.type,
+             .writes = writes});
         out->kernel.parameters.push_back(
             {absl::StrCat(writes ? "" : "const ", StoredType(variable.type), "* FUSION_RESTRICT"), own});
       } else if (options_.constants.count(variable.name) > 0) {
@@ -357,10 +358,7 @@ class KernelLowering {
         break;
       }
       case Kind::kDeclaration:
-        if (statement.variable.array)
-          return Refuse(absl::StrCat(
-              statement.variable.name,
-              " is an array that a block would share; declare it inside of the loops over threads"));
+        if (statement.variable.array) return Shared(statement.variable, body);
         for (const std::string& line : Lines(statement)) body->push_back(ir::Text(line));
         break;
       case Kind::kAssignment:
@@ -383,6 +381,22 @@ class KernelLowering {
         }
         break;
     }
+  }
+  // An array that a block shares lies in shared memory.
+  void Shared(const CVariable& array, std::vector<ir::Statement>* body) {
+    const auto entries = array.extents.size() == 1 ? EvaluateC(*array.extents[0], values_) : std::nullopt;
+    if (!entries || *entries < 1 || *entries > (1 << 16))
+      return Refuse(
+          absl::StrCat(array.name,
+                       " is an array that a block shares: it needs one extent, that is known and not "
+                       "above 65536; declare it inside of the loops over threads"));
+    const std::string type = DeviceType(array.type, options_.force_f64), name = DeviceName(array.name);
+    body->push_back(
+        ir::Text(absl::StrCat(type, "* const ", name, " = (", type, "*)(shared + ", shared_bytes_, ");")));
+    TakeShared(*entries * EntryBytes(array.type), &shared_bytes_);
+  }
+  static void TakeShared(int64_t bytes, int64_t* end) {
+    *end += (bytes + kSharedAlignment - 1) / kSharedAlignment * kSharedAlignment;
   }
   std::vector<ir::Statement> Branches(const CStatement& statement) {
     const std::string condition = absl::StrCat("fu_if", ++conditions_);
@@ -467,12 +481,12 @@ class KernelLowering {
   std::string Header(const CStatement& loop) const {
     const std::string counter = DeviceName(loop.variable.name);
     const bool one = loop.step->kind == CExpression::Kind::kInteger && loop.step->integer == 1;
-    return absl::StrCat(
-        "for (", loop.declares ? absl::StrCat(DeviceType(loop.variable.type, false), " ") : "", counter,
-        " = ", Expression(*loop.start), "; ", counter, " ", loop.relation, " ", Expression(*loop.bound), "; ",
-        one ? absl::StrCat(loop.down ? "--" : "++", counter)
-            : absl::StrCat(counter, loop.down ? " -= " : " += ", Expression(*loop.step)),
-        ")");
+    return absl::StrCat("for (",
+                        loop.declares ? absl::StrCat(DeviceType(loop.variable.type, false), " ") : "",
+                        counter, " = ", Expression(*loop.start), "; ", Expression(*GoesOn(loop)), "; ",
+                        one ? absl::StrCat(loop.down ? "--" : "++", counter)
+                            : absl::StrCat(counter, loop.down ? " -= " : " += ", Expression(*loop.step)),
+                        ")");
   }
 
   // A statement as lines of C++.
@@ -672,8 +686,7 @@ class KernelLowering {
       if (!known) continue;
       int64_t* const end = touched.guard == nullptr ? &always : touched.guard->holds ? &yes : &no;
       box.offset = *end;
-      *end += (entries * EntryBytes(array.variable.type) + kSharedAlignment - 1) / kSharedAlignment *
-              kSharedAlignment;
+      TakeShared(entries * EntryBytes(array.variable.type), end);
       boxes_.push_back(std::move(box));
     }
     for (Box& box : boxes_) {
@@ -778,6 +791,8 @@ class LoopsLowering {
       nest_ = BuildNest(mapped_.program, region, errors_);
       kernels_ = KernelsOf(*nest_);
       next_ = 0;
+      std::copy_if(region.scope.begin(), region.scope.end(), std::back_inserter(code_.workspaces),
+                   [](const CVariable& variable) { return variable.workspace; });
       code_.regions.push_back({.scope = region.scope, .steps = {}});
       Host(region.statement, &code_.regions.back().steps);
     }
@@ -819,11 +834,10 @@ class LoopsLowering {
           break;
         }
         // A nest has its kernels in the order of the text, too, but for those with an odd number of loops.
-        const int metas = CountMetas(*statement);
+        const int depth = MetaDepth(*statement);
         const KernelLoops* loops = nullptr;
-        if (metas % 2 == 0 && next_ < kernels_.size()) loops = &kernels_[next_++];
-        if (metas != MetaDepth(*statement))
-          loops = nullptr;  // several loops over threads, one after the other
+        if (depth % 2 == 0 && next_ < kernels_.size()) loops = &kernels_[next_++];
+        if (CountMetas(*statement) != depth) loops = nullptr;  // several loops over threads
         KernelLowering lowering(*region_, *nest_, options_, host_names_, errors_);
         code_.kernels.push_back(
             lowering.Lower(*statement, loops, absl::StrCat(options_.prefix, code_.kernels.size())));

@@ -14,14 +14,15 @@ namespace fusion {
 
 struct LoopArgument {
   enum class Kind {
-    kArray,    // its address
-    kScalar,   // a real number, by value
-    kInteger,  // as a 64-bit integer: a size, or a counter or variable of the host
+    kArray,      // its address
+    kWorkspace,  // likewise: of LoopCode::workspaces
+    kScalar,     // a real number, by value
+    kInteger,    // as a 64-bit integer: a size, or a counter or variable of the host
   };
   Kind kind = Kind::kArray;
   std::string name = {};  // in the text
   CType type = CType::kInt;
-  bool writes = false;  // kArray
+  bool writes = false;  // kArray, kWorkspace
 };
 
 struct LoopKernel {
@@ -49,6 +50,8 @@ struct RegionSteps {
 struct LoopCode {
   std::vector<LoopKernel> kernels;  // in the order of the text
   std::vector<RegionSteps> regions;
+  // Arrays that one kernel leaves something in for the next. Entries of integers lie in f64 under force_f64.
+  std::vector<CVariable> workspaces;
 };
 
 struct LoopLoweringOptions {

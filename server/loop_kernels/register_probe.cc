@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -9,6 +10,7 @@
 #include "server/loop_kernels/lowering.h"
 #include "server/loops/footprint.h"
 #include "server/loops/nest.h"
+#include "server/loops/result_scalars.h"
 #include "server/target/target.h"
 
 namespace fusion {
@@ -19,7 +21,8 @@ constexpr int64_t kThreads = 256;
 }  // namespace
 
 absl::StatusOr<RegisterProbe> ProbeRegisters(absl::string_view text, const std::string& file_name) {
-  FUSION_ASSIGN_OR_RETURN(const CheckedProgram checked, CheckLoops(text, file_name));
+  FUSION_ASSIGN_OR_RETURN(CheckedProgram checked, CheckLoops(text, file_name));
+  checked = WithResultsInArrays(std::move(checked));
   ErrorList errors(file_name);
   const MappedLoops mapped = MapLoops(checked, {}, &errors);
   std::set<std::string> granularities, threads, all;

@@ -33,6 +33,13 @@ CExpressionPtr CInteger(int64_t value) {
 
 CExpressionPtr CName(const std::string& name) { return Make(Kind::kName, name, {}); }
 
+CExpressionPtr CEntry(const std::string& array, const CExpressionPtr& index) {
+  return Make(Kind::kSubscript, array, {index});
+}
+CExpressionPtr CCall(const std::string& function, std::vector<CExpressionPtr> arguments) {
+  return Make(Kind::kCall, function, std::move(arguments));
+}
+
 CExpressionPtr CBinary(const std::string& operation, const CExpressionPtr& left,
                        const CExpressionPtr& right) {
   if (operation == "*" || operation == "/") {
@@ -70,6 +77,16 @@ CStatementPtr CDeclare(CType type, const std::string& name, const CExpressionPtr
   return statement;
 }
 
+CStatementPtr CAssign(const CExpressionPtr& target, const CExpressionPtr& value) {
+  auto statement = std::make_shared<CStatement>();
+  statement->kind = CStatement::Kind::kAssignment;
+  statement->position = target->position;
+  statement->target = target;
+  statement->value = value;
+  statement->operation = "=";
+  return statement;
+}
+
 CStatementPtr CBlock(std::vector<CStatementPtr> body) {
   auto statement = std::make_shared<CStatement>();
   statement->body = std::move(body);
@@ -98,6 +115,10 @@ std::shared_ptr<CStatement> CCount(const std::string& counter, const CExpression
   statement->relation = "<";
   statement->body = {body};
   return statement;
+}
+
+CExpressionPtr GoesOn(const CStatement& loop) {
+  return CBinary(loop.relation, CName(loop.variable.name), loop.bound);
 }
 
 CExpressionPtr TripCount(const CStatement& loop) {

@@ -11,7 +11,9 @@
 #include "server/loops/check.h"
 #include "server/loops/footprint.h"
 #include "server/loops/mapping.h"
+#include "server/loops/metafork.h"
 #include "server/loops/nest.h"
+#include "server/loops/result_scalars.h"
 
 namespace fusion {
 namespace {
@@ -102,13 +104,15 @@ const char* StrategyName(Strategy strategy) {
 
 absl::StatusOr<std::vector<CaseDiscussion>> DiscussCases(absl::string_view text, const std::string& file_name,
                                                          const std::vector<CRegisters>& registers) {
-  FUSION_ASSIGN_OR_RETURN(const CheckedProgram checked, CheckLoops(text, file_name));
+  FUSION_ASSIGN_OR_RETURN(CheckedProgram checked, CheckLoops(text, file_name));
+  checked = WithResultsInArrays(std::move(checked));
   ErrorList errors(file_name);
   const MappedLoops mapped = MapLoops(checked, {}, &errors);
   std::vector<CaseDiscussion> discussions;
   size_t number = 0;
   for (const CRegion& region : mapped.program.regions) {
     const std::unique_ptr<const Nest> nest = BuildNest(mapped.program, region, &errors);
+    const std::vector<const CStatement*> statements = LoopsOf(*region.statement);
     for (const KernelLoops& kernel : KernelsOf(*nest)) {
       const NestLoop& root = nest->loops[kernel.root];
       const CRegisters* const given = region.registers            ? &*region.registers
@@ -142,6 +146,10 @@ absl::StatusOr<std::vector<CaseDiscussion>> DiscussCases(absl::string_view text,
         continue;
       }
       discussion.cases = Tree(discussion, *given).Grow();
+      for (KernelCase& one : discussion.cases)
+        one.code = KernelText(mapped.program, region, *statements[kernel.root],
+                              one.cached ? discussion.cached : std::vector<std::string>(),
+                              one.granular ? "" : discussion.granularity);
       discussions.push_back(std::move(discussion));
     }
   }

@@ -38,6 +38,7 @@ struct KernelCase {
   int64_t below_registers = 0;  // R_B < this; 0: no such bound
   bool granular = true;         // each thread computes s entries, else one
   bool cached = true;
+  std::string code;  // of the kernel, as MetaFork
 };
 
 // One kernel of a program.

@@ -296,7 +296,8 @@ std::vector<KernelLoops> KernelsOf(const Nest& nest) {
     if (!is_meta(root) || inside) continue;
     KernelLoops kernel{.root = root, .metas = {}, .local = {}, .granular = {}, .granularity = ""};
     for (int loop = root; loop < static_cast<int>(nest.loops.size()); ++loop)
-      if (is_meta(loop) && IsAround(nest, root, loop)) kernel.metas.push_back(loop);
+      if (is_meta(loop) && IsAround(nest, kernel.metas.empty() ? root : kernel.metas.back(), loop))
+        kernel.metas.push_back(loop);
     if (kernel.metas.size() % 2 != 0) continue;
     const int first_thread = kernel.metas[kernel.metas.size() / 2], last_thread = kernel.metas.back();
     for (int loop = root; loop < static_cast<int>(nest.loops.size()); ++loop)

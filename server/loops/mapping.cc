@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/loops/build_c.h"
 #include "server/loops/nest.h"
+#include "server/loops/sums.h"
 
 namespace fusion {
 namespace {
@@ -17,7 +18,7 @@ using Kind = CStatement::Kind;
 
 constexpr int kMostTiled = 3;      // loops of one kernel that are cut into tiles
 constexpr int kMostAnalyses = 16;  // of dependences, beside those of the check: each may take a second
-constexpr int64_t kMostThreads = 1024, kMostGranularity = 8;
+constexpr int64_t kMostThreads = 1024, kMostGranularity = 8, kMostSumBlocks = 1024;
 
 // Returns what stands alone in blocks around it.
 CStatementPtr Unwrapped(CStatementPtr statement) {
@@ -81,7 +82,9 @@ class Mapper {
       NumberLoops(i);
       assigned_.clear();
       AddAssigned(*region.statement, &assigned_);
+      workspaces_.clear();
       region.statement = Host(region.statement);
+      region.scope.insert(region.scope.end(), workspaces_.begin(), workspaces_.end());
       mapped_.program.regions.push_back(std::move(region));
     }
     mapped_.program.parameters.insert(mapped_.program.parameters.end(), mapped_.shapes.begin(),
@@ -93,6 +96,8 @@ class Mapper {
   struct Loop {
     bool parallel = false, proved = false;
     bool asked = false;            // whether it is parallel
+    bool combines = false;         // a reduction clause says so
+    bool sums = false;             // iterations have nothing but sums in common
     std::vector<std::string> own;  // scalars that each iteration has for itself
   };
 
@@ -113,21 +118,13 @@ class Mapper {
   void NumberLoops(size_t region) {
     region_number_ = region;
     numbers_.clear();
-    std::vector<const CStatement*> statements;
-    const auto collect = [&](auto&& self, const CStatement& statement) -> void {
-      if (statement.kind == Kind::kFor) statements.push_back(&statement);
-      for (const CStatementPtr& inner : statement.body) self(self, *inner);
-    };
-    collect(collect, *region_->statement);
+    const std::vector<const CStatement*> statements = LoopsOf(*region_->statement);
     for (size_t i = 0; i < statements.size(); ++i) {
       const NestLoop& loop = checked_.nests[region]->loops[i];
       numbers_[statements[i]] = static_cast<int>(i);
       Loop& known = loops_[statements[i]];
       known.own = loop.privates;
-      if (!loop.reductions.empty())
-        errors_->Add({loop.position},
-                     absl::StrCat("no kernels are made yet that combine ", loop.reductions[0],
-                                  " of all threads: add to an entry of an array in a loop inside"));
+      known.combines = !loop.reductions.empty();
     }
     for (const CheckedLoop& checked : checked_.loops) {
       if (checked.region != region) continue;
@@ -135,7 +132,9 @@ class Mapper {
       loop.proved = checked.verdict.verdict == Verdict::kIndependent;
       loop.parallel = loop.proved || (IsClaimed(checked.claim) && !options_.proved_only);
       loop.own.insert(loop.own.end(), checked.verdict.own.begin(), checked.verdict.own.end());
-      if (IsClaimed(checked.claim) && !loop.proved)
+      loop.sums = checked.verdict.verdict == Verdict::kReduction || (loop.combines && loop.parallel);
+      if (loop.combines) loop.parallel = loop.proved = false;
+      if (IsClaimed(checked.claim) && checked.verdict.verdict != Verdict::kIndependent)
         mapped_.asserted.push_back(
             absl::StrCat(checked.counter, " at ", checked.position.line, ":", checked.position.column));
     }
@@ -156,11 +155,43 @@ class Mapper {
     return copy;
   }
 
-  bool HasParallel(const CStatement& statement) {
-    if (statement.kind == Kind::kFor && (statement.meta || Of(statement).parallel)) return true;
-    return std::any_of(statement.body.begin(), statement.body.end(),
-                       [&](const CStatementPtr& inner) { return HasParallel(*inner); });
+  // `depth`: how many loops of the host are around it.
+  bool HasParallel(const CStatement& statement, size_t depth) {
+    if (statement.kind == Kind::kFor &&
+        (statement.meta || Of(statement).parallel || !Sums(statement, depth).empty()))
+      return true;
+    return std::any_of(statement.body.begin(), statement.body.end(), [&](const CStatementPtr& inner) {
+      return HasParallel(*inner, depth + (statement.kind == Kind::kFor ? 1 : 0));
+    });
   }
+  bool HasParallel(const CStatement& statement) { return HasParallel(statement, host_.size()); }
+
+  // --- Sums ---
+  // What a loop combines that is no parallel one, where kernels are made of that. Two kernels are worth it
+  // where the host does not launch them again and again, unless somebody asks for them.
+  std::vector<LoopSum> Sums(const CStatement& loop, size_t depth) {
+    const Loop& known = Of(loop);
+    if (options_.as_written || known.parallel || (!known.combines && depth > options_.sums_inside)) return {};
+    if (HasMeta(loop)) return {};
+    const std::set<std::string> own(known.own.begin(), known.own.end());
+    std::vector<LoopSum> sums = SumsOf(loop, region_->scope, own, false);
+    if (sums.empty() && known.sums) sums = SumsOf(loop, region_->scope, own, true);
+    return sums;
+  }
+  CStatementPtr SumKernelsOf(const CStatement& loop, const std::vector<LoopSum>& sums) {
+    std::vector<std::string> own = Of(loop).own;
+    AddCounters(loop, &own);
+    SumKernels made =
+        MakeSumKernels(loop, sums,
+                       {.blocks = CName(Shape("G", kMostSumBlocks)),
+                        .threads = CName(Shape("B0", kMostThreads)),
+                        .any_order = !SumsOf(loop, region_->scope, {own.begin(), own.end()}, false).empty(),
+                        .own = [&](const CStatementPtr& work) { return WithOwn(own, work); },
+                        .fresh = [&](const std::string& name) { return Fresh(name); }});
+    workspaces_.insert(workspaces_.end(), made.workspaces.begin(), made.workspaces.end());
+    return made.statement;
+  }
+
   bool AllMetaProved(const CStatement& statement) {
     if (statement.kind == Kind::kFor && statement.meta && !Of(statement).proved) return false;
     return std::all_of(statement.body.begin(), statement.body.end(),
@@ -205,6 +236,13 @@ class Mapper {
           return options_.proved_only && !AllMetaProved(*statement) ? Serial(statement)
                                                                     : WithParts(statement);
         if (Of(*statement).parallel) return Kernel(statement);
+        if (const std::vector<LoopSum> sums = Sums(*statement, host_.size()); !sums.empty())
+          return SumKernelsOf(*statement, sums);
+        if (Of(*statement).combines && !options_.as_written && !options_.proved_only)
+          errors_->Add({statement->position},
+                       absl::StrCat("no kernel is known for what iterations of ", statement->variable.name,
+                                    " combine: += and *= are, and x = fmax(x, ...), of a scalar or of one "
+                                    "entry of an array that nothing else in the loop reads"));
         if (!HasParallel(*statement)) return Serial(statement);
         return WithinHost(statement->variable,
                           [&] { return WithBody(*statement, Host(statement->body[0])); });
@@ -668,6 +706,7 @@ class Mapper {
   std::set<std::string>
       assigned_;                 // scalars of the region that get other values than their declarations give
   std::vector<CVariable> host_;  // counters of loops around
+  std::vector<CVariable> workspaces_;
   std::set<std::string> taken_;
   std::map<std::string, std::string> shape_names_;
 };

@@ -25,13 +25,18 @@ struct MappingOptions {
   bool proved_only = false;
   // Statements stay in their order and loops around what they are around: loops are only cut into tiles.
   bool as_written = false;
+  // Sums that nobody asks for are computed by many threads where at most so many loops of the host are around
+  // them: each is two launches.
+  size_t sums_inside = 1;
 };
 
 // Nests of `meta_for` stay as they are. Other parallel loops, up to three around one another, are cut into
 // tiles (Moreno Maza 2017, S1): of the last two each block has B0 x B1 threads, and each thread computes s0 x
 // s1 iterations; guards keep to the loops' ranges. A parallel loop over several statements becomes a loop
 // over each, and one inside of a serial loop is brought outside where it is proved to be parallel there, too.
-// Statements outside of parallel loops become kernels of one thread. `errors`: what no kernel is made of.
+// Loops of which iterations combine values become two kernels of G and of one block; their entries of arrays
+// are added up in another order. Statements outside of all that become kernels of one thread. `errors`: what
+// no kernel is made of.
 MappedLoops MapLoops(const CheckedProgram& checked, const MappingOptions& options, ErrorList* errors);
 
 }  // namespace fusion

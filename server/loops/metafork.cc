@@ -44,6 +44,12 @@ class MetaForkPrinter {
     return head + text_;
   }
 
+  std::string PrintInside(const CStatement& statement) {
+    around_.scheduled = true;
+    Statement(statement, 0);
+    return std::move(text_);
+  }
+
  private:
   // Directives around a statement say how many teams and threads there are.
   struct Around {
@@ -181,8 +187,8 @@ class MetaForkPrinter {
       NoteName(counter);
     Line(depth, statement.meta ? "meta_for (" : "for (",
          statement.declares ? absl::StrCat(CTypeName(statement.variable.type), " ") : "", counter, " = ",
-         Use(*statement.start), "; ", counter, " ", statement.relation, " ", Use(*statement.bound), "; ",
-         counter, statement.down ? " -= " : " += ", Use(*statement.step), ")");
+         Use(*statement.start), "; ", Use(*GoesOn(statement)), "; ", counter,
+         statement.down ? " -= " : " += ", Use(*statement.step), ")");
     Body(*statement.body[0], depth);
   }
 
@@ -272,7 +278,45 @@ class MetaForkPrinter {
   int temporaries_ = 0;
 };
 
+// Returns an expression, or a statement, with a name's value in its place; loops of one iteration vanish.
+CExpressionPtr WithValue(const CExpressionPtr& expression, const std::string& name, int64_t value) {
+  if (expression == nullptr || IsNamed(*expression, name))
+    return expression == nullptr ? nullptr : CInteger(value);
+  auto copy = std::make_shared<CExpression>(*expression);
+  for (CExpressionPtr& operand : copy->operands) operand = WithValue(operand, name, value);
+  if (copy->kind != CExpression::Kind::kBinary) return copy;
+  const auto is_zero = [](const CExpressionPtr& operand) {
+    return operand->kind == CExpression::Kind::kInteger && operand->integer == 0;
+  };
+  if (copy->text == "*" && (is_zero(copy->operands[0]) || is_zero(copy->operands[1]))) return CInteger(0);
+  if (copy->text == "+" && is_zero(copy->operands[0])) return copy->operands[1];
+  return CBinary(copy->text, copy->operands[0], copy->operands[1]);
+}
+CStatementPtr WithValue(const CStatement& statement, const std::string& name, int64_t value) {
+  auto copy = std::make_shared<CStatement>(statement);
+  for (CExpressionPtr* part : {&copy->target, &copy->value, &copy->start, &copy->bound, &copy->step})
+    *part = WithValue(*part, name, value);
+  for (CStatementPtr& inner : copy->body) inner = WithValue(*inner, name, value);
+  if (copy->kind != CStatement::Kind::kFor || copy->meta || copy->relation != "<") return copy;
+  const CExpressionPtr trips = TripCount(*copy);
+  const bool once = trips->kind == CExpression::Kind::kInteger && trips->integer == 1 &&
+                    copy->start->kind == CExpression::Kind::kInteger;
+  return once ? WithValue(*copy->body[0], copy->variable.name, copy->start->integer) : copy;
+}
+
 }  // namespace
+
+std::string KernelText(const CProgram& program, const CRegion& region, const CStatement& kernel,
+                       const std::vector<std::string>& cached, const std::string& granularity) {
+  std::set<std::string> known;
+  ErrorList errors("");
+  const CStatementPtr single = granularity.empty() ? nullptr : WithValue(kernel, granularity, 1);
+  auto schedule = std::make_shared<CStatement>();
+  schedule->kind = CStatement::Kind::kSchedule;
+  for (const std::string& array : cached) schedule->cached.push_back(CName(array));
+  schedule->body = {CBlock({single == nullptr ? std::make_shared<CStatement>(kernel) : single})};
+  return MetaForkPrinter(program, region, &known, &errors).PrintInside(*schedule);
+}
 
 absl::StatusOr<std::string> PrintMetaFork(absl::string_view text, const std::string& file_name) {
   FUSION_ASSIGN_OR_RETURN(const CheckedProgram checked, CheckLoops(text, file_name));

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "server/loops/syntax.h"
 
 namespace fusion {
 
@@ -17,5 +19,10 @@ namespace fusion {
 // InvalidArgument: as CheckLoops gives it, and for clauses that MetaFork has no words for (collapse,
 // reduction).
 absl::StatusOr<std::string> PrintMetaFork(absl::string_view text, const std::string& file_name);
+
+// Returns one kernel of mapped loops as MetaFork: with these arrays in shared memory, and where `granularity`
+// is not empty with one entry a thread in the place of so many.
+std::string KernelText(const CProgram& program, const CRegion& region, const CStatement& kernel,
+                       const std::vector<std::string>& cached, const std::string& granularity);
 
 }  // namespace fusion

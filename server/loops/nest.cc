@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/similar_name.h"
+#include "server/loops/sums.h"
 #include "server/polynomial/prover.h"
 
 namespace fusion {
@@ -32,15 +33,15 @@ class NestBuilder {
   std::unique_ptr<Nest> Build() {
     CountAssignments(*region_.statement);
     FindOpenMpBounds(*region_.statement);
-    const std::set<std::string> used = UsedNames();
-    for (const CVariable& variable : region_.scope)
-      if (used.count(variable.name) > 0) DeclareOutside(variable);
     for (const CParameter& parameter : program_.parameters) {
       nest_->facts.push_back(Polynomial::Symbol(parameter.name) - Polynomial(parameter.low));
       if (parameter.high)
         nest_->facts.push_back(Polynomial(*parameter.high) - Polynomial::Symbol(parameter.name));
       may_be_parameter_.insert(parameter.name);
     }
+    const std::set<std::string> used = UsedNames();
+    for (const CVariable& variable : region_.scope)
+      if (used.count(variable.name) > 0) DeclareOutside(variable);
     FindBoundNames(*region_.statement);
     Walk(*region_.statement);
     AddQuotientFacts();
@@ -64,8 +65,10 @@ class NestBuilder {
   struct Directives {
     std::vector<std::string> privates, reductions;
     bool asked = false;  // "#pragma fusion parametric", "#pragma scop"
-    int collapsed = 0;   // so many loops that follow belong to the last directive
-    int teams = -1;      // the number of the innermost "teams"
+    int collapsed =
+        0;  // so many loops that follow belong to the last directive, with these names of its clauses
+    std::vector<std::string> collapsed_privates = {}, collapsed_reductions = {};
+    int teams = -1;  // the number of the innermost "teams"
   };
 
   // --- Before the walk ---
@@ -351,7 +354,8 @@ class NestBuilder {
     const CExpression& target = *statement.target;
     const size_t accesses = nest_->accesses.size(), scalars = nest_->scalars.size();
     Read(*statement.value);
-    if (IsOwnSum(statement)) {  // what it reads of its target it adds to
+    const bool sums = !CombinedBy(statement).empty();
+    if (sums) {  // what it reads of its target it adds to
       const std::string text = CText(target);
       for (size_t i = accesses; i < nest_->accesses.size(); ++i)
         nest_->accesses[i].accumulates = nest_->accesses[i].text == text;
@@ -363,8 +367,6 @@ class NestBuilder {
       for (const CExpressionPtr& index : target.operands) Read(*index);
       return;
     }
-    const bool sums = statement.operation == "+=" || statement.operation == "-=" ||
-                      statement.operation == "*=" || IsOwnSum(statement);
     if (target.kind == CExpression::Kind::kSubscript) {
       for (const CExpressionPtr& index : target.operands) Read(*index);
       if (statement.operation != "=") AddAccess(target, *name, false, sums);
@@ -396,29 +398,6 @@ class NestBuilder {
       errors_->Add({target.position},
                    absl::StrCat(target.text, " counts a loop, whose body may not change it"));
     return name.counter;
-  }
-
-  // x = x + ..., x = ... + x, x = x * ...: as += and *=.
-  static bool IsOwnSum(const CStatement& statement) {
-    if (statement.operation != "=") return false;
-    const CExpression& value = *statement.value;
-    if (value.kind == CExpression::Kind::kCall &&
-        (value.text == "fmax" || value.text == "fmin" || value.text == "fmaxf" || value.text == "fminf" ||
-         value.text == "max" || value.text == "min"))
-      return std::any_of(value.operands.begin(), value.operands.end(), [&](const CExpressionPtr& operand) {
-        return CText(*operand) == CText(*statement.target);
-      });
-    if (value.kind != CExpression::Kind::kBinary) return false;
-    const std::string target = CText(*statement.target);
-    if (value.text == "+" || value.text == "*")
-      return IsTerm(*value.operands[0], value.text, target) || IsTerm(*value.operands[1], value.text, target);
-    return value.text == "-" && IsTerm(*value.operands[0], "+", target);
-  }
-  static bool IsTerm(const CExpression& expression, const std::string& operation, const std::string& target) {
-    if (CText(expression) == target) return true;
-    return expression.kind == CExpression::Kind::kBinary && expression.text == operation &&
-           (IsTerm(*expression.operands[0], operation, target) ||
-            IsTerm(*expression.operands[1], operation, target));
   }
 
   void WalkIf(const CStatement& statement) {
@@ -642,12 +621,22 @@ class NestBuilder {
     loop->reductions = directives_.reductions;
     for (const CDirective& directive : statement.directives)
       for (const CClause& clause : directive.clauses) AddPrivate(clause, &loop->privates, &loop->reductions);
+    if (loop->claim == Claim::kOpenMp && statement.directives.empty()) {
+      loop->privates.insert(loop->privates.end(), directives_.collapsed_privates.begin(),
+                            directives_.collapsed_privates.end());
+      loop->reductions.insert(loop->reductions.end(), directives_.collapsed_reductions.begin(),
+                              directives_.collapsed_reductions.end());
+    }
   }
   Claim ClaimOf(const CStatement& statement) {
     if (statement.meta) return Claim::kMetaFor;
     for (const CDirective& directive : statement.directives) {
       if (directive.Has("for") || directive.Has("distribute") || directive.Has("simd")) {
         directives_.collapsed = 1;
+        directives_.collapsed_privates.clear();
+        directives_.collapsed_reductions.clear();
+        for (const CClause& clause : directive.clauses)
+          AddPrivate(clause, &directives_.collapsed_privates, &directives_.collapsed_reductions);
         for (const CClause& clause : directive.clauses)
           if (clause.name == "collapse" && clause.expressions.size() == 1)
             directives_.collapsed = static_cast<int>(

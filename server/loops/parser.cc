@@ -852,8 +852,31 @@ class CParser {
     if (IsName() && IsIn(kRefused, Now().text))
       Fail(Now().position, absl::StrCat("\"", Now().text, "\" has no place in loops for a device"));
     TakeAssignment(statement.get());
+    std::vector<CStatementPtr> chain;  // a = b = c: b = c, then a = b
+    while (Take("=")) {
+      chain.push_back(statement);
+      auto next = std::make_shared<CStatement>();
+      next->kind = CStatement::Kind::kAssignment;
+      next->position = statement->value->position;
+      next->operation = "=";
+      next->target = statement->value;
+      next->value = TakeAssignmentExpression();
+      CheckTarget(*next);
+      statement = std::move(next);
+    }
     Expect(";", "behind a statement");
-    return statement;
+    if (chain.empty()) return statement;
+    auto block = std::make_shared<CStatement>();
+    block->position = chain[0]->position;
+    block->directives = chain[0]->directives;
+    block->body.push_back(statement);
+    block->body.insert(block->body.end(), chain.rbegin(), chain.rend());
+    return block;
+  }
+  void CheckTarget(const CStatement& assignment) {
+    if (assignment.target->kind != CExpression::Kind::kName &&
+        assignment.target->kind != CExpression::Kind::kSubscript)
+      Fail(assignment.position, "only variables and entries of arrays are assigned to");
   }
 
   // A declaration of several variables is one statement of each.
@@ -1003,14 +1026,13 @@ class CParser {
       } else if (Now().kind == CTokenKind::kSymbol && IsIn(kAssignments, Now().text)) {
         statement->operation = std::string(tokens_[at_++].text);
         statement->value = TakeAssignmentExpression();
-        if (Is("=")) Fail(Now().position, "one assignment a statement, please");
+        if (Is("=") && statement->operation != "=")
+          Fail(Now().position, absl::StrCat("behind ", statement->operation, " one value stands"));
       } else {
         Fail(Now().position, absl::StrCat("expected an assignment, not ", Found()));
       }
     }
-    if (statement->target->kind != CExpression::Kind::kName &&
-        statement->target->kind != CExpression::Kind::kSubscript)
-      Fail(position, "only variables and entries of arrays are assigned to");
+    CheckTarget(*statement);
   }
 
   ErrorList* errors_;

@@ -72,6 +72,16 @@ void AddDeclared(const CStatement& statement, std::set<std::string>* names) {
   for (const CStatementPtr& inner : statement.body) AddDeclared(*inner, names);
 }
 
+std::vector<const CStatement*> LoopsOf(const CStatement& statement) {
+  std::vector<const CStatement*> loops;
+  if (statement.kind == CStatement::Kind::kFor) loops.push_back(&statement);
+  for (const CStatementPtr& inner : statement.body) {
+    const std::vector<const CStatement*> inside = LoopsOf(*inner);
+    loops.insert(loops.end(), inside.begin(), inside.end());
+  }
+  return loops;
+}
+
 bool HasMeta(const CStatement& statement) {
   return statement.meta || std::any_of(statement.body.begin(), statement.body.end(),
                                        [](const CStatementPtr& inner) { return HasMeta(*inner); });

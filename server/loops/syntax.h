@@ -52,6 +52,7 @@ struct CVariable {
   bool array = false;
   bool indirect = false;                // a pointer to pointers: rows may be the same memory
   bool aliases = false;                 // a pointer that was given the value of another
+  bool workspace = false;               // of no text: one kernel leaves something in it for the next
   std::vector<CExpressionPtr> extents;  // of an array, outermost first; null where C does not say it
   std::optional<int64_t> constant;      // its value, where it never has another
   CExpressionPtr initial;               // likewise, or null
@@ -126,6 +127,8 @@ void AddNames(const CVariable& variable, std::set<std::string>* names);
 
 // Adds the names that statements declare, counters of loops among them.
 void AddDeclared(const CStatement& statement, std::set<std::string>* names);
+// Returns all loops in a statement in the order of the text, as nests number them (nest.h).
+std::vector<const CStatement*> LoopsOf(const CStatement& statement);
 bool HasMeta(const CStatement& statement);  // it is a meta_for, or one is in it
 
 struct CProgram {

@@ -7,25 +7,11 @@
 #include "absl/status/statusor.h"
 #include "fusion/v1/candidates.pb.h"
 #include "server/loop_kernels/lowering.h"
-#include "server/model/cost_model.h"
+#include "server/optimize/case_finder.h"
 #include "server/optimize/loop_submission.h"
 #include "server/optimize/plans.h"
 
 namespace fusion {
-
-// A kernel for each loop, with these values of the parameters.
-struct LoopCase {
-  IntegerValues parameters;
-  bool cached = false;  // what a block reads again is in shared memory
-  double predicted_seconds = 0;
-};
-
-// Returns the cases that the device can run at the sizes of the submission, the fastest as predicted first:
-// at most `most`. Parameters are powers of two within their ranges. Where the text divides by parameters and
-// leaves out what is behind the last whole part, only values that leave out nothing are taken, so that all
-// cases compute the same. FailedPrecondition: there are none.
-absl::StatusOr<std::vector<LoopCase>> FindLoopCases(const LoopSubmission& submission, const CostModel& model,
-                                                    size_t most);
 
 // "s=4 B=256, shared a": for people.
 std::string CaseText(const LoopCase& one, const LoopCode& code);

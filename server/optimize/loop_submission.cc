@@ -15,6 +15,7 @@
 #include "base/similar_name.h"
 #include "base/status_macros.h"
 #include "server/loops/check.h"
+#include "server/loops/result_scalars.h"
 #include "server/optimize/submission.h"
 
 namespace fusion {
@@ -161,22 +162,6 @@ void AddIndexArrays(const CStatement& statement, const LoopInterface& interface,
   for (const CStatementPtr& inner : statement.body) AddIndexArrays(*inner, interface, values, most);
 }
 
-v1::Buffer BufferOf(const CVariable& array, const IntegerValues& values, int id) {
-  v1::Buffer buffer;
-  buffer.set_id(id);
-  buffer.set_name(array.name);
-  buffer.set_count(EntriesOf(array, values).value_or(0));
-  buffer.set_data_type(array.type == CType::kDouble  ? v1::F64
-                       : array.type == CType::kFloat ? v1::F32
-                                                     : v1::I32);
-  const int64_t rows = array.extents.size() > 1 ? EvaluateC(*array.extents[0], values).value_or(1) : 1;
-  buffer.set_columns(buffer.count() / rows);
-  if (array.extents.size() < 2) return buffer;
-  buffer.set_rows(rows);
-  buffer.set_row_stride(buffer.columns());
-  return buffer;
-}
-
 absl::Status CheckUnused(const v1::SubmitRequest& request) {
   const v1::FusionHints& hints = request.hints();
   if (hints.together_size() + hints.apart_size() + hints.implementations_size() > 0)
@@ -207,6 +192,7 @@ absl::StatusOr<std::shared_ptr<const LoopSubmission>> CheckLoopSubmission(const 
     given.insert(name);
   }
   FUSION_ASSIGN_OR_RETURN(CheckedProgram checked, CheckLoops(submission->text, file, given));
+  checked = WithResultsInArrays(std::move(checked));
   ErrorList errors(file);
   submission->mapped = MapLoops(checked, {}, &errors);
   submission->reference = MapLoops(checked, {.proved_only = true, .as_written = true}, &errors);
@@ -262,6 +248,22 @@ absl::StatusOr<std::shared_ptr<const LoopSubmission>> CheckLoopSubmission(const 
   return submission;
 }
 
+v1::Buffer BufferOf(const CVariable& array, const IntegerValues& values, int id) {
+  v1::Buffer buffer;
+  buffer.set_id(id);
+  buffer.set_name(array.name);
+  buffer.set_count(EntriesOf(array, values).value_or(0));
+  buffer.set_data_type(array.type == CType::kDouble  ? v1::F64
+                       : array.type == CType::kFloat ? v1::F32
+                                                     : v1::I32);
+  const int64_t rows = array.extents.size() > 1 ? EvaluateC(*array.extents[0], values).value_or(1) : 1;
+  buffer.set_columns(buffer.count() / rows);
+  if (array.extents.size() < 2) return buffer;
+  buffer.set_rows(rows);
+  buffer.set_row_stride(buffer.columns());
+  return buffer;
+}
+
 int InputId(const LoopSubmission& submission, const std::string& name) {
   const LoopInterface& interface = submission.interface;
   for (size_t i = 0; i < interface.arrays.size(); ++i)
@@ -274,6 +276,11 @@ int InputId(const LoopSubmission& submission, const std::string& name) {
 int OutputId(const LoopSubmission& submission, const std::string& array) {
   return static_cast<int>(submission.interface.arrays.size() + submission.interface.scalars.size()) +
          InputId(submission, array);
+}
+
+int TemporaryId(const LoopSubmission& submission, int number) {
+  const LoopInterface& interface = submission.interface;
+  return static_cast<int>(2 * interface.arrays.size() + interface.scalars.size()) + number;
 }
 
 v1::Session LoopSession(const LoopSubmission& submission) {

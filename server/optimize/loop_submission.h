@@ -39,6 +39,10 @@ v1::Session LoopSession(const LoopSubmission& submission);
 // Ids of buffers.
 int InputId(const LoopSubmission& submission, const std::string& name);
 int OutputId(const LoopSubmission& submission, const std::string& array);
+int TemporaryId(const LoopSubmission& submission, int number);
+
+// Returns the description of an array at these values of integers.
+v1::Buffer BufferOf(const CVariable& array, const IntegerValues& values, int id);
 
 // Returns InvalidArgument when the arrays and their f64 reference do not fit the device; it says what is
 // needed.

@@ -15,6 +15,7 @@
 #include "server/optimize/device_choice.h"
 #include "server/optimize/device_figures.h"
 #include "server/optimize/loop_candidates.h"
+#include "server/optimize/loop_choice.h"
 #include "server/optimize/loop_submission.h"
 #include "server/optimize/measure_stage.h"
 #include "server/optimize/measurement_remarks.h"
@@ -84,43 +85,26 @@ absl::Status CompeteCases(const v1::SubmitRequest& request, const CostModel& mod
   return absl::OkStatus();
 }
 
-constexpr size_t kMostVariants = 5;
-// Returns this case, the fastest others, and the one that any sizes permit, which may not have been timed.
-std::vector<LoopVariant> VariantsOf(int position, const std::vector<v1::Candidate>& ranked,
-                                    const LoopCandidates& candidates) {
-  std::vector<LoopVariant> variants;
-  const auto add = [&](int at) {
-    const LoopCase& one = candidates.cases[at];
-    for (const LoopVariant& known : variants)
-      if (known.parameters == one.parameters && known.cached == one.cached) return;
-    variants.push_back({one.parameters, one.cached, CaseText(one, candidates.codes[at])});
-  };
-  add(position);
-  for (const v1::Candidate& candidate : ranked)
-    if (candidate.outcome() == v1::OK && variants.size() < kMostVariants - 1)
-      add(candidate.predicted_rank() - 1);
-  LoopVariant least{.parameters = candidates.least, .text = "all parameters as small as may be"};
-  if (std::none_of(variants.begin(), variants.end(),
-                   [&](const LoopVariant& known) { return known.parameters == least.parameters; }))
-    variants.push_back(std::move(least));
-  return variants;
-}
-
-absl::Status RankAndExportCases(const LoopSubmission& submission, const DeviceDescription& device,
+absl::Status RankAndExportCases(const LoopSubmission& submission, const CostModel& model,
                                 const LoopCandidates& candidates, const v1::BuiltCode& built,
                                 const PipelineContext& context, v1::JobResult* result) {
   std::vector<v1::Candidate> ranked;
   for (const v1::PlannedCandidate& planned : candidates.set.candidates())
     if (planned.description().outcome() != v1::OUTCOME_UNSPECIFIED) ranked.push_back(planned.description());
   RankCandidates(&ranked);
+  const DeviceDescription& device = model.device();
+  FUSION_ASSIGN_OR_RETURN(const LoopChooser chooser,
+                          LoopChooser::Make(submission, model, candidates, ranked));
   const auto export_case = [&](int position, const std::string& description,
                                const std::string& verified) -> absl::StatusOr<v1::Artifact> {
+    LoopChooser::Chosen chosen = chooser.Choose(position);
     return ExportLoops({.target = TargetOf(device.target()),
                         .arch = device.arch(),
                         .program = submission.program,
                         .mapped = submission.mapped,
                         .interface = submission.interface,
-                        .variants = VariantsOf(position, ranked, candidates),
+                        .variants = std::move(chosen.variants),
+                        .table = std::move(chosen.table),
                         .least = candidates.least,
                         .sizes = submission.sizes,
                         .session = candidates.set.session(),
@@ -166,7 +150,7 @@ absl::StatusOr<v1::JobResult> LoopsPipeline(const v1::SubmitRequest& request,
         " are independent, and they may not be: ", timed.message()));
   }
   stages.Begin("rank and export");
-  FUSION_RETURN_IF_ERROR(RankAndExportCases(*submission, device, candidates, built, context, &result));
+  FUSION_RETURN_IF_ERROR(RankAndExportCases(*submission, model, candidates, built, context, &result));
   *result.mutable_device() = device;
   *result.mutable_graph() = submission->summary;
   if (request.quick())

@@ -27,6 +27,9 @@ struct ExportedWords {
   const char* launch_includes;
   const char* multiprocessors;
   const char* launch_support;
+  // struct FusedWorkspace: memory while it lives, null where there is none; for launches of loops that need
+  // it.
+  const char* workspace_support;
   // fused_error_string returns these.
   const char* invalid_argument_text;
   const char* device_error_text;

@@ -80,6 +80,15 @@ constexpr ExportedWords kCudaWords = {
         "  config.numAttrs = count;\n"
         "  return cudaLaunchKernelExC(&config, kernel, arguments) == cudaSuccess;\n}\n"
         "\n",
+    .workspace_support =
+        "// Memory of the stream, which its launches may use until this is gone.\n"
+        "struct FusedWorkspace {\n"
+        "  FusedWorkspace(size_t bytes, cudaStream_t of) : stream(of) {\n"
+        "    if (cudaMallocAsync(&memory, bytes, stream) != cudaSuccess) memory = nullptr;\n  }\n"
+        "  ~FusedWorkspace() {\n    if (memory != nullptr) cudaFreeAsync(memory, stream);\n  }\n"
+        "  FusedWorkspace(const FusedWorkspace&) = delete;\n"
+        "  FusedWorkspace& operator=(const FusedWorkspace&) = delete;\n\n"
+        "  cudaStream_t stream;\n  void* memory = nullptr;\n};\n\n",
     .invalid_argument_text = ", repetitions is below 1,",
     .device_error_text = " or the capture of a CUDA graph",
     .code_remark =

@@ -22,6 +22,13 @@ constexpr ExportedWords kHostWords = {
     .launch_includes = "#ifdef _OPENMP\n#include <omp.h>\n#endif\n\n",
     .multiprocessors = "#ifdef _OPENMP\n  return omp_get_max_threads();\n#else\n  return 1;\n#endif\n",
     .launch_support = "",
+    .workspace_support =
+        "#include <cstdlib>\n\nstruct FusedWorkspace {\n"
+        "  explicit FusedWorkspace(size_t bytes) : memory(std::malloc(bytes)) {}\n"
+        "  ~FusedWorkspace() { std::free(memory); }\n"
+        "  FusedWorkspace(const FusedWorkspace&) = delete;\n"
+        "  FusedWorkspace& operator=(const FusedWorkspace&) = delete;\n\n"
+        "  void* memory;\n};\n\n",
     .invalid_argument_text = "",
     .device_error_text = "",
     .code_remark = "\n",

@@ -66,6 +66,30 @@ TEST_F(LoopsTest, TheFolderTunesItself) {
   EXPECT_THAT(tuned.output, ::testing::Not(HasSubstr("not converged")));
 }
 
+TEST_F(LoopsTest, SumsAreSharedOut) {
+  const std::string sum =
+      client_.Write("sum.c",
+                    "int n;\nfloat a[n], b[n], s;\n#pragma omp parallel for reduction(+: s)\n"
+                    "for (int i = 0; i < n; i++)\n  s += a[i] * b[i];\n");
+  const json result = Submitted(sum, {"--size", "n=100000"});
+  EXPECT_GT(result["candidates"][0]["parameters"]["G"], 0);
+  EXPECT_EQ(result["candidates"][0]["kernels"].size(), 2u);
+  ASSERT_EQ(CompileHostFolder(folder()).exit_code, 0) << CompileHostFolder(folder()).output;
+  for (const char* const size : {"n=1", "n=31", "n=99999"})
+    EXPECT_THAT(RunExample(folder(), std::string(size) + " --once").output, HasSubstr("OK"));
+}
+
+TEST_F(LoopsTest, TheFolderChoosesAmongItsVariants) {
+  const json result = Submitted(Listing("matmul.c"), {"--size", "N=64"});
+  ASSERT_EQ(CompileHostFolder(folder()).exit_code, 0) << CompileHostFolder(folder()).output;
+  // At the sizes of the job the fastest case is chosen.
+  const std::string own = RunExample(folder(), "--variants").output;
+  EXPECT_THAT(own, HasSubstr("us, chosen  " + result["candidates"][0]["description"].get<std::string>()));
+  // Few tiles divide a prime.
+  const std::string prime = RunExample(folder(), "N=97 --variants --once").output;
+  EXPECT_THAT(prime, AllOf(HasSubstr(", chosen"), ::testing::Not(HasSubstr("B=2"))));
+}
+
 TEST_F(LoopsTest, IntegersAreExactAndLoopsOfTheHostLaunchKernels) {
   const json result = Submitted(Listing("jacobi.c"), {"--size", "N=1026", "--size", "T=7"});
   EXPECT_EQ(result["candidates"][0]["max_relative_error"], 0.0);
@@ -115,11 +139,6 @@ TEST_F(LoopsTest, BadInputIsNamed) {
       "pointer.c", "int n;\nfloat *a;\n#pragma omp parallel for\nfor (int i = 0; i < n; i++)\n  a[i] = 1;\n");
   EXPECT_THAT(Error({"submit", pointer, "--size", "n=64"}, 2),
               HasSubstr("how many entries a has is not said"));
-  const std::string sum = client_.Write("sum.c",
-                                        "int n;\nfloat a[n], s;\n#pragma omp parallel for reduction(+: "
-                                        "s)\nfor (int i = 0; i < n; i++)\n  s += a[i];\n");
-  EXPECT_THAT(Error({"submit", sum, "--size", "n=64"}, 2),
-              HasSubstr("no kernels are made yet that combine s of all threads"));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <map>
 #include <random>
 
 #include "absl/strings/str_cat.h"
@@ -110,6 +111,9 @@ void RunSerial(const SharedObject& object, const std::string& name, const LoopIn
 
 void RunKernels(const SharedObject& object, const LoopCode& code, const LoopInterface& interface,
                 const IntegerValues& values, ArrayBytes* arrays) {
+  std::map<std::string, std::vector<char>> workspaces;
+  for (const CVariable& workspace : code.workspaces)
+    workspaces[workspace.name].resize(8 * static_cast<size_t>(EntriesOf(workspace, values).value_or(0)));
   const absl::Status done =
       ForEachLaunch(code, values, [&](int number, int64_t blocks, const IntegerValues& now) -> absl::Status {
         const LoopKernel& kernel = code.kernels[number];
@@ -127,6 +131,9 @@ void RunKernels(const SharedObject& object, const LoopCode& code, const LoopInte
               std::memcpy(bytes.data(), &narrow, 4);
             else
               std::memcpy(bytes.data(), &kScalar, 8);
+          } else if (argument.kind == LoopArgument::Kind::kWorkspace) {
+            void* const address = workspaces.at(argument.name).data();
+            std::memcpy(bytes.data(), &address, 8);
           } else {
             for (size_t i = 0; i < interface.arrays.size(); ++i)
               if (interface.arrays[i].variable.name == argument.name) {

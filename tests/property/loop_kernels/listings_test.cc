@@ -1,4 +1,5 @@
 // Kernels of the listings, at sizes that tiles fit and at others, beside the C that they were made from.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -158,7 +159,7 @@ for (t = 0; t < 3; t++) {
 )";
 constexpr char kOneByOne[] = R"(
 int n;
-double A[n][n], s[n], q[n], r[n], p[n];
+int A[n][n], s[n], q[n], r[n], p[n];
 #pragma scop
 for (int i = 0; i < n; i++)
   s[i] = 0;
@@ -188,6 +189,25 @@ TEST(ListingsTest, SeveralLoopsOverThreadsAndNamesOfGeneratedCode) {
           {{{{"n", 100}, {"block", 3}, {"c_block", 7}}, {{"B", 16}}},
            {{{"n", 64}, {"block", 2}, {"c_block", 5}}, {{"B", 32}}}});
 }
+// A bound that stands in brackets.
+constexpr char kSmallerBound[] = R"(
+int n, m;
+int a[n][n], b[n];
+#pragma fusion parametric
+for (int i = 0; i < n; i++) {
+  b[i] = 0;
+  for (int k = 1; k < (i < m ? i : m); k++) b[i] += a[i][k] * k;
+}
+)";
+TEST(ListingsTest, BoundsThatAreConditions) {
+  const auto checked = CheckLoops(kSmallerBound, "bound.c");
+  ASSERT_TRUE(checked.ok());
+  ErrorList errors("bound.c");
+  EXPECT_THAT(PrintSerial(checked->program, InterfaceOf(checked->program, &errors), {}, "serial", false),
+              ::testing::HasSubstr("k < (i < m ? i : m)"));
+  Compare(kSmallerBound, "bound.c", {{{{"n", 37}, {"m", 9}}, {{"s0", 2}, {"B0", 8}}}});
+}
+
 TEST(ListingsTest, LoopsOfPolyBench) {
   Compare(kGemm, "gemm.c",
           {{{{"ni", 33}, {"nj", 21}, {"nk", 17}}, {{"s0", 2}, {"B0", 8}, {"s1", 2}, {"B1", 4}}}});
