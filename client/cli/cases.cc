@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <utility>
 
@@ -13,6 +14,7 @@
 #include "client/api/client.h"
 #include "client/cli/c_source.h"
 #include "client/cli/invocation.h"
+#include "client/cli/loop_models.h"
 #include "client/cli/render.h"
 #include "client/cli/source_file.h"
 #include "client/cli/target_option.h"
@@ -49,7 +51,7 @@ struct CasesOptions {
   std::string arch = "sm_90";
   std::vector<std::string> select;  // sizes
   v1::Target target = v1::CUDA;
-  bool lp = false, code = false;
+  bool lp = false, code = false, models = false;
 };
 
 // Asks a compiler of this machine for the registers that the kernels take, where the text does not say them.
@@ -98,12 +100,21 @@ ExitCode Select(const Invocation& invocation, const CasesOptions& options) {
                     {"predicted_seconds", candidate.predicted_seconds()},
                     {"occupancy", estimate.occupancy()},
                     {"threads", candidate.kernels(0).threads()},
-                    {"shared_bytes", candidate.kernels(0).shared_bytes()}});
+                    {"shared_bytes", candidate.kernels(0).shared_bytes()},
+                    {"parameters", std::map<std::string, int64_t>(candidate.parameters().begin(),
+                                                                  candidate.parameters().end())}});
   }
-  if (invocation.json)
-    std::cout << JsonText({{"schema", "fusion.choices/1"},
-                           {"device", explained->device().name()},
-                           {"choices", std::move(list)}});
+  Json json = {
+      {"schema", "fusion.choices/1"}, {"device", explained->device().name()}, {"choices", std::move(list)}};
+  if (options.models && explained->candidates_size() > 0) {
+    const auto models = ModelsOf(*file);
+    if (!models.ok()) return ReportWithSource(invocation, models.status(), *file);
+    const auto numbers = ModelNumbersOf(*models, *file, explained->candidates(0), explained->device());
+    if (!numbers.ok()) return invocation.Report(numbers.status());
+    json["models"] = NumbersJson(*numbers);
+    if (!invocation.json) std::cout << "\n" << NumbersText(*numbers);
+  }
+  if (invocation.json) std::cout << JsonText(json);
   return kDone;
 }
 
@@ -111,10 +122,8 @@ ExitCode Cases(const Invocation& invocation, const CasesOptions& options) {
   if (!options.select.empty()) return Select(invocation, options);
   absl::StatusOr<std::string> text = ReadC(options.file);
   if (!text.ok()) return invocation.Report(text.status());
-  const auto report = [&](const absl::Status& status) {
-    const SourceFile file{.name = options.file, .source = {}, .text = *text};
-    return ReportWithSource(invocation, status, file);
-  };
+  const SourceFile file{.name = options.file, .source = {}, .text = *text};
+  const auto report = [&](const absl::Status& status) { return ReportWithSource(invocation, status, file); };
   const auto checked = CheckLoops(*text, options.file);
   if (!checked.ok()) return report(checked.status());
   std::vector<CRegisters> registers;
@@ -162,8 +171,14 @@ ExitCode Cases(const Invocation& invocation, const CasesOptions& options) {
     }
     list.push_back(std::move(kernel));
   }
+  absl::StatusOr<ModelledProgram> models = absl::UnknownError("");
+  if (options.models) {
+    models = ModelsOf(file);
+    if (!models.ok()) return report(models.status());
+  }
   if (invocation.json) {
     Json json = {{"schema", "fusion.cases/1"}, {"kernels", std::move(list)}};
+    if (options.models) json["models"] = ModelsJson(*models);
     if (compiled) json["registers_of"] = options.arch;
     std::cout << JsonText(json);
     return kDone;
@@ -175,6 +190,7 @@ ExitCode Cases(const Invocation& invocation, const CasesOptions& options) {
   std::cout << "(1) accept the registers, (2) common subexpressions, (3a) keep the granularity, (3b) "
                "reduce it to 1,\n"
                "(4a) cache, (4b) refuse caching\n";
+  if (options.models) std::cout << "\n" << ModelsText(*models);
   return kDone;
 }
 
@@ -198,6 +214,10 @@ void AddCasesCommand(CLI::App* app, Invocation* invocation) {
                     "Also print the linear program in logarithms of the parameters, with 48 KiB of shared "
                     "memory, and its optimum");
   command->add_flag("--code", options->code, "Also print the kernel of each case, as MetaFork");
+  command->add_flag(
+      "--models", options->models,
+      "Also print what models of computation say: PRAM, fork-join, TMM and MCM; with --select in "
+      "numbers, for the best choice");
   AddCommonOptions(command, invocation);
   command->callback([=] { invocation->run = [=] { return Cases(*invocation, *options); }; });
 }

@@ -38,12 +38,6 @@ int CountMetas(const CStatement& statement) {
   for (const CStatementPtr& inner : statement.body) count += CountMetas(*inner);
   return count;
 }
-// Returns how many meta_for there are around each other at most.
-int MetaDepth(const CStatement& statement) {
-  int inside = 0;
-  for (const CStatementPtr& inner : statement.body) inside = std::max(inside, MetaDepth(*inner));
-  return inside + (statement.meta ? 1 : 0);
-}
 
 // Lowers one kernel.
 class KernelLowering {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "server/loop_kernels/nest_values.h"
 #include "server/parse/error_list.h"
 
 namespace fusion {
@@ -18,48 +19,6 @@ constexpr double kInstructionsOfAccess = 3, kInstructionsOfResult = 3, kInstruct
 // A load from memory, seen on an H200; instructions that are issued while others wait.
 constexpr double kLoadSeconds = 0.7e-6, kIssueOverlap = 2;
 constexpr double kHostLanes = 8, kInstructionsOfHostBlock = 60;
-
-// Polynomials at known values; what is computed of parameters by division has a symbol of its own.
-class Values {
- public:
-  Values(const Nest& nest, const IntegerValues& known) : nest_(nest), values_(known) {
-    for (const NestLoop& loop : nest.loops)
-      if (const auto counter = known.find(loop.counter);
-          counter != known.end() && loop.value == Polynomial::Symbol(loop.symbol))
-        values_[loop.symbol] = counter->second;
-    for (const NestQuotient& quotient : nest.quotients) {
-      const auto numerator = Of(quotient.numerator), denominator = Of(quotient.denominator);
-      if (numerator && denominator && *denominator != 0) values_[quotient.symbol] = *numerator / *denominator;
-    }
-  }
-  void Set(const std::string& symbol, int64_t value) { values_[symbol] = value; }
-  std::optional<int64_t> Of(const Polynomial& polynomial) const {
-    return polynomial.exact() ? polynomial.Evaluate(values_) : std::nullopt;
-  }
-
-  // The first and last value of a loop's symbol; nothing where that is not known.
-  std::optional<std::pair<int64_t, int64_t>> RangeOf(const NestLoop& loop) const {
-    std::optional<int64_t> low, high;
-    for (const Polynomial& bound : loop.lows)
-      if (const auto value = Of(bound)) low = low ? std::max(*low, *value) : *value;
-    for (const Polynomial& bound : loop.highs)
-      if (const auto value = Of(bound)) high = high ? std::min(*high, *value) : *value;
-    if (low && !high)
-      for (const Polynomial& condition :
-           loop.conditions) {  // of a loop with steps, that falls with its symbol
-        const auto first = Of(condition.Substitute(loop.symbol, Polynomial(*low)));
-        const auto second = Of(condition.Substitute(loop.symbol, Polynomial(*low + 1)));
-        if (first && second && *second < *first)
-          high = *low + (*first >= 0 ? *first / (*first - *second) : -1);
-      }
-    if (!low || !high) return std::nullopt;
-    return std::pair(*low, *high);
-  }
-
- private:
-  const Nest& nest_;
-  IntegerValues values_;
-};
 
 }  // namespace
 
@@ -79,7 +38,7 @@ KernelTraits LoopPredictor::Traits(size_t kernel, const IntegerValues& known, bo
   const Nest& nest = *kernels_[kernel].nest;
   const KernelLoops& loops = kernels_[kernel].loops;
   const std::vector<TouchedBox>& boxes = kernels_[kernel].boxes;
-  Values values(nest, known);
+  NestValues values(nest, known);
   std::map<int, double> trips;
   const auto is_inside = [&](int loop) {
     for (int at = loop; at >= 0; at = nest.loops[at].parent)

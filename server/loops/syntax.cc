@@ -87,6 +87,12 @@ bool HasMeta(const CStatement& statement) {
                                        [](const CStatementPtr& inner) { return HasMeta(*inner); });
 }
 
+int MetaDepth(const CStatement& statement) {
+  int inside = 0;
+  for (const CStatementPtr& inner : statement.body) inside = std::max(inside, MetaDepth(*inner));
+  return inside + (statement.meta ? 1 : 0);
+}
+
 namespace {
 
 // Returns how tightly an operator binds, as in C.

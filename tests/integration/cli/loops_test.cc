@@ -119,6 +119,24 @@ TEST_F(LoopsTest, WhatNothingButAPragmaSaysIsMarkedAndMayComeOutWrong) {
                     HasSubstr("should be")));
 }
 
+TEST_F(LoopsTest, ModelsOfComputationArePrinted) {
+  const ProcessResult formulas = client_.Run({"cases", Listing("matmul.c"), "--models"});
+  EXPECT_EQ(formulas.exit_code, 0) << formulas.err;
+  EXPECT_THAT(formulas.out, AllOf(HasSubstr("blocks      dim0*dim1 of B0*B1 threads"),
+                                  HasSubstr("a thread    2*s*B*dim operations"),
+                                  HasSubstr("MCM (Haque, Moreno Maza and Xie 2015): T_P <="),
+                                  HasSubstr("vertices       dim0*dim1")));
+  const ProcessResult numbers =
+      client_.Run({"cases", Listing("matmul.c"), "--models", "--select", "N=64", "--json"});
+  EXPECT_EQ(numbers.exit_code, 0) << numbers.err;
+  const json parsed = json::parse(numbers.out, nullptr, false);
+  EXPECT_TRUE(parsed["choices"][0]["parameters"].contains("B0")) << numbers.out;
+  ASSERT_EQ(parsed["models"]["models"].size(), 4u) << numbers.out;
+  EXPECT_EQ(parsed["models"]["models"][3]["measures"]["work"], 2 * 64 * 64 * 64);
+  EXPECT_EQ(parsed["models"]["parameters"], parsed["choices"][0]["parameters"]);
+  EXPECT_TRUE(parsed["models"]["preferred_granularity"].contains("s"));
+}
+
 TEST_F(LoopsTest, BadInputIsNamed) {
   const std::string matmul = Listing("matmul.c");
   EXPECT_THAT(Error({"submit", matmul, "--size", "M=64"}, 2),
