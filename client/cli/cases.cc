@@ -80,7 +80,7 @@ ExitCode Select(const Invocation& invocation, const CasesOptions& options) {
   absl::StatusOr<std::unique_ptr<Client>> client = OpenClient(invocation, {});
   if (!client.ok()) return invocation.Report(client.status());
   v1::ExplainRequest request;
-  *request.mutable_source() = std::move(file->source);
+  *request.mutable_source() = file->source;
   request.set_target(options.target);
   if (options.target != v1::HOST) request.set_arch(options.arch);
   request.set_candidates(kShownChoices);

@@ -148,7 +148,7 @@ std::string NumbersText(const ModelNumbers& numbers) {
   }
   if (!numbers.preferred.empty())
     absl::StrAppend(&text, "MCM prefers ", ValuesText(numbers.preferred),
-                    ": of powers of two the one with the least bound\n");
+                    ": the power of two with the least bound, each with the other values as above\n");
   return text;
 }
 

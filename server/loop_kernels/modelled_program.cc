@@ -51,23 +51,25 @@ ModelledProgram::ModelledProgram(const MappedLoops& mapped)
     AddNames(*region.statement, &taken);
     for (const CVariable& variable : region.scope) taken.insert(variable.name);
   }
-  for (const char* letter : {"L", "P", "C", "Z", "Q", "X", "U"}) {
-    if (taken.count(letter) == 0) continue;
-    names_.emplace_back(letter, absl::StrCat(letter, "'"));
-  }
-  std::map<std::string, std::string> known;
+  const std::set<std::string> letters = {"L", "P", "C", "Z", "Q", "X", "U"};  // of machines
+  const auto apart = [&](const std::string& name) { return letters.count(name) > 0 ? name + "'" : name; };
+  for (const std::string& letter : letters)
+    if (taken.count(letter) > 0) names_.emplace_back(letter, apart(letter));
+  std::set<std::string> known, shown;
   for (const ModelledKernel& kernel : kernels_) {
     for (const NestLoop& loop : kernel.nest->loops)
-      if (known.emplace(loop.symbol, loop.counter).second) names_.emplace_back(loop.symbol, loop.counter);
+      if (known.insert(loop.symbol).second) names_.emplace_back(loop.symbol, apart(loop.counter));
     // A quotient may have others in its numerator, which stand before it.
+    std::vector<const Polynomial*> all = PolynomialsOf(kernel);
+    for (const NestQuotient& quotient : kernel.nest->quotients) all.push_back(&quotient.numerator);
     for (const NestQuotient& quotient : kernel.nest->quotients) {
-      const std::vector<const Polynomial*> all = PolynomialsOf(kernel);
-      if (known.count(quotient.symbol) > 0 ||
-          std::none_of(all.begin(), all.end(),
-                       [&](const Polynomial* one) { return one->Has(quotient.symbol); }))
+      if (std::none_of(all.begin(), all.end(),
+                       [&](const Polynomial* one) { return one->Has(quotient.symbol); }) ||
+          !known.insert(quotient.symbol).second)
         continue;
       const auto variable = kernel.variables.find(quotient.symbol);
-      std::string name = variable != kernel.variables.end() ? variable->second : "";
+      std::string name = variable != kernel.variables.end() ? apart(variable->second) : "";
+      if (!shown.insert(name).second) name.clear();
       for (int i = 1; name.empty(); ++i)
         if (taken.insert(absl::StrCat("q", i)).second) name = absl::StrCat("q", i);
       const Polynomial up = quotient.numerator - (quotient.denominator - 1);
@@ -76,7 +78,6 @@ ModelledProgram::ModelledProgram(const MappedLoops& mapped)
       meanings_.push_back(absl::StrCat(
           name, rounds_up ? " = ceil(" : " = floor(", InBrackets(numerator, Text(numerator), false), "/",
           InBrackets(quotient.denominator, Text(quotient.denominator), true), ")"));
-      known.emplace(quotient.symbol, name);
       names_.emplace_back(quotient.symbol, std::move(name));
     }
   }

@@ -124,7 +124,8 @@ double GrahamBrentBound(const McmMeasures<double>& measures, double multiprocess
 
 const std::vector<ModelDescription>& ModelDescriptions() {
   static const auto* const kModels = new std::vector<ModelDescription>{
-      {"PRAM", "Fortune and Wyllie 1978", "operations take one step each, and so do accesses"},
+      {"PRAM", "Fortune and Wyllie 1978",
+       "a step reads, computes and writes; so many steps as the longest thread has operations"},
       {"fork-join", "He, Leiserson and Leiserson 2010", "T_P <= work/P + 2*delta*burdened_span"},
       {"TMM", "Ma, Agrawal and Chamberlain 2014", "T_P = max(work/P, span, memory*L/(threads*P))"},
       {"MCM", "Haque, Moreno Maza and Xie 2015", "T_P <= (vertices/antichain + edges)*most"}};

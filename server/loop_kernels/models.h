@@ -98,7 +98,7 @@ const std::vector<ModelDescription>& ModelDescriptions();
 // A measure of a program. Formulas and numbers of one program are in the same order.
 template <class Value>
 struct Measure {
-  std::string model, name;  // "MCM", "work W"
+  std::string model, name;  // "MCM", "work"
   Value value;
 };
 template <class Value>

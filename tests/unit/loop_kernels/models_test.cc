@@ -200,6 +200,22 @@ TEST(ModelsTest, LoopsOfDifferentLengthsCountTheLongest) {
   EXPECT_EQ(program.Text(program.kernels()[0].counts.thread.operations), "n^2");
 }
 
+// A machine's figures follow from a device's: 2 multiprocessors of 128 cores with 1024 threads and 64 KiB.
+TEST(ModelsTest, FiguresOfDevices) {
+  DeviceDescription device;
+  device.set_target(v1::CUDA);
+  device.set_arch("sm_90");
+  device.set_multiprocessors(2);
+  device.set_max_threads_per_multiprocessor(1024);
+  device.set_shared_bytes_per_multiprocessor(65536);
+  const MachineParameters<double> machine = MachineOf(device);
+  EXPECT_EQ(machine.cores, 256);
+  EXPECT_EQ(machine.threads_per_core, 8);
+  EXPECT_EQ(machine.private_words, 16384);
+  device.set_arch("sm_80");
+  EXPECT_EQ(MachineOf(device).cores, 128);
+}
+
 TEST(ModelsTest, WhatIsNoPolynomialIsUnknown) {
   const ModelledProgram program = Modelled(
       "int n, k[1];\nfloat a[n];\n#pragma fusion parametric\nfor (int i = 0; i < n; i++)\n"
@@ -212,6 +228,7 @@ TEST(ModelsTest, LettersOfMachinesAreApartFromNamesOfTheText) {
   const ModelledProgram program = Modelled(
       "int P, U;\nfloat a[P];\n#pragma fusion parametric\nfor (int i = 0; i < P; i++)\n  a[i] = U;\n");
   EXPECT_THAT(program.meanings(), ElementsAre("q1 = ceil(P'/(B0*s0))"));
+  EXPECT_EQ(Formulas(program, "PRAM")[2], "cells = P'");
 }
 
 }  // namespace
