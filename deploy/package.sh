@@ -8,7 +8,7 @@
 #
 # Contents: bin/ the programs, tests/ the GPU tests (ctest --test-dir tests) and benchmarks if they were built, tests/gpu/ checks of all kernels,
 # tests/bench/ the comparison with cuBLAS, torch and JAX and other measurements, examples/, deploy/ units and the
-# script that makes certificates, include/ and lib/libfusion_tuner.so for programs that tune themselves, lib/ the libraries.
+# script that makes certificates, include/ and lib/libfusion_tuner.so for programs that tune themselves, lib/private/ the libraries.
 # Exit status: 0 made and checked, 1 it cannot be made, is 60 MB or more or needs a newer glibc, 2 bad usage.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -54,7 +54,8 @@ mkdir -p "$(dirname "$output")"
 work=$(mktemp -d "$(dirname "$output")/.package-XXXXXX")
 copy=$(mktemp -d)
 trap 'rm -rf "$work" "$copy"' EXIT
-mkdir "$work/bin" "$work/lib"
+# What others link with is alone in lib/: programs of a newer compiler must not find an older C++ library beside it.
+mkdir -p "$work/bin" "$work/lib/private"
 
 for program in "${programs[@]}"; do cp "$build/bin/$program" "$work/bin/"; done
 shopt -s nullglob
@@ -93,18 +94,20 @@ needed_libraries() {
 
 for binary in "${binaries[@]}" "$work/lib/${tuning_library##*/}"; do
   while read -r name path; do
-    if [[ $name =~ $glibc_libraries || -e $work/lib/$name ]]; then continue; fi
+    if [[ $name =~ $glibc_libraries || -e $work/lib/private/$name || -e $work/lib/$name ]]; then continue; fi
     [[ -n $path ]] || fail "$(basename "$binary") needs $name, which this machine does not have"
-    cp --dereference "$path" "$work/lib/$name"
+    cp --dereference "$path" "$work/lib/private/$name"
   done < <(needed_libraries "$binary")
 done
-chmod u+w,a+r "$work"/lib/*
-strip --strip-unneeded "$work"/lib/* "${binaries[@]}"
+libraries=("$work/lib/${tuning_library##*/}" "$work"/lib/private/*)
+chmod u+w,a+r "${libraries[@]}"
+strip --strip-unneeded "${libraries[@]}" "${binaries[@]}"
 # DT_RPATH, which LD_LIBRARY_PATH does not override: a cluster's environment modules must not replace libraries.
 # shellcheck disable=SC2016
 {
-  patchelf --force-rpath --set-rpath '$ORIGIN/../lib' "${binaries[@]}"
-  patchelf --force-rpath --set-rpath '$ORIGIN' "$work"/lib/*
+  patchelf --force-rpath --set-rpath '$ORIGIN/../lib/private:$ORIGIN/../lib' "${binaries[@]}"
+  patchelf --force-rpath --set-rpath '$ORIGIN' "$work"/lib/private/*
+  patchelf --force-rpath --set-rpath '$ORIGIN/private' "${libraries[0]}"
 }
 
 # The GPU tests for ctest, as the build has them: ctest --test-dir tests --label-regex gpu. All but the mutants, whose program is too large.
@@ -131,7 +134,7 @@ ln -s fusion-client "$work/bin/fusion-server"
 
 # Which glibc is asked for, and by which file.
 newest=0
-for file in "${binaries[@]}" "$work"/lib/*; do
+for file in "${binaries[@]}" "${libraries[@]}"; do
   asked=$(objdump -T "$file" | grep -o 'GLIBC_[0-9][0-9.]*' | sed 's/GLIBC_//' | sort -uV | tail -n 1 || true)
   if [[ -n $asked && $(printf '%s\n' "$newest" "$asked" | sort -V | tail -n 1) != "$newest" ]]; then
     newest=$asked
@@ -166,7 +169,7 @@ echo "Sizes in MB:"
 (cd "$work" && du --apparent-size --block-size=1 -s -- * | sort -rn) |
   awk '{printf "  %7.2f  %s\n", $1 / 1e6, $2}'
 echo "Largest libraries in MB:"
-find "$work/lib" -type f -printf '%s %f\n' | sort -rn | head -n 8 | awk '{printf "  %7.2f  lib/%s\n", $1 / 1e6, $2}'
+find "$work/lib" -type f -printf '%s %P\n' | sort -rn | head -n 8 | awk '{printf "  %7.2f  lib/%s\n", $1 / 1e6, $2}'
 awk -v size="$size" -v limit="$size_limit_bytes" \
   'BEGIN {printf "Total: %.2f MB (limit %.0f MB)\n", size / 1e6, limit / 1e6}'
 ((size < size_limit_bytes)) || fail "the package is too large"

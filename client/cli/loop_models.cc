@@ -9,6 +9,7 @@
 #include "base/status_macros.h"
 #include "server/loops/check.h"
 #include "server/loops/mapping.h"
+#include "server/loops/result_scalars.h"
 #include "server/parse/error_list.h"
 
 namespace fusion {
@@ -31,7 +32,8 @@ std::string ValuesText(const IntegerValues& values) {
 absl::StatusOr<ModelledProgram> ModelsOf(const SourceFile& file) {
   std::set<std::string> sizes;
   for (const auto& [name, value] : file.source.size_values()) sizes.insert(name);
-  FUSION_ASSIGN_OR_RETURN(const CheckedProgram checked, CheckLoops(file.text, file.name, sizes));
+  FUSION_ASSIGN_OR_RETURN(CheckedProgram checked, CheckLoops(file.text, file.name, sizes));
+  checked = WithResultsInArrays(std::move(checked));
   ErrorList errors(file.name);
   const MappedLoops mapped = MapLoops(checked, {}, &errors);
   if (!errors.empty()) return errors.ToStatus();

@@ -27,10 +27,11 @@ struct SizeAxis {
   std::string size;
   int first = 0, count = 1;
 };
-// Which variants are fast at which sizes.
+// The table says which variants are fast at which sizes.
 struct VariantTable {
   std::vector<SizeAxis> axes;
-  // By cell, the last axis changing first: the numbers of all variants, the fastest first. One cell at least.
+  // Each cell has the numbers of all variants, the fastest first. The last axis changes first; there is one
+  // cell at least.
   std::vector<std::vector<int>> orders;
 };
 int NearestPower(int64_t size);  // of two

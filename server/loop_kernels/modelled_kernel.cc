@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -44,7 +45,8 @@ class RegionCounter {
     }
     for (size_t i = 0; i < nest_->accesses.size(); ++i) {
       const SourcePosition& position = nest_->accesses[i].position;
-      accesses_[{position.line, position.column}] = &nest_->accesses[i];
+      const std::string& name = nest_->arrays[nest_->accesses[i].array].variable.name;
+      accesses_[{position.line, position.column, name}] = &nest_->accesses[i];
     }
     trips_.resize(nest_->loops.size());
   }
@@ -259,7 +261,7 @@ class RegionCounter {
     return work;
   }
   ThreadWork Access(const CExpression& subscript, bool writes) {
-    const auto found = accesses_.find({subscript.position.line, subscript.position.column});
+    const auto found = accesses_.find({subscript.position.line, subscript.position.column, subscript.text});
     if (found == accesses_.end() || nest_->arrays[found->second->array].local || kernels_.empty()) return {};
     const NestAccess& access = *found->second;
     const NestArray& array = nest_->arrays[access.array];
@@ -292,7 +294,8 @@ class RegionCounter {
   const std::vector<KernelLoops> kernel_loops_;
   std::set<std::string> assigned_;
   std::map<std::string, Polynomial> names_;
-  std::map<std::pair<int, int>, const NestAccess*> accesses_;
+  // A place and an array name an access, as loops that no text has are all at one place.
+  std::map<std::tuple<int, int, std::string>, const NestAccess*> accesses_;
   std::vector<Polynomial> trips_;  // by loop
   std::vector<ModelledKernel> kernels_;
   std::vector<int> host_, path_;  // loops around the statement, outside and inside of a kernel

@@ -17,7 +17,7 @@ namespace fusion {
 namespace {
 
 constexpr double kWordBytes = 4;
-constexpr int64_t kLargestGranularity = 1024;  // as loop_candidates.cc has it
+constexpr int64_t kLargestGranularity = 1024;  // as case_finder.cc has it
 
 IntegerValues Joined(IntegerValues values, const IntegerValues& more) {
   for (const auto& [name, value] : more) values[name] = value;

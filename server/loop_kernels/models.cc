@@ -12,7 +12,7 @@ constexpr double kLatencyCycles = 500;        // of a load on GPUs of today, ass
 constexpr double kBurdenOperations = 15'000;  // of a steal and its return, as Cilkview has it
 constexpr double kWarpWords = 32, kHostLineWords = 16;
 constexpr double kBytesOfWord = 4,
-                 kHostPrivateBytes = 1 << 17;  // of a host's core, as loop_candidates.cc has it
+                 kHostPrivateBytes = 1 << 17;  // of a host's core, as case_finder.cc has it
 
 }  // namespace
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <optional>
 #include <utility>
@@ -81,8 +82,12 @@ KernelTraits LoopPredictor::Traits(size_t kernel, const IntegerValues& known, bo
   double fills = 0;  // of shared memory, by a block, one after the other
   for (const TouchedBox& box : boxes) {
     double entries = 1;
-    for (const Polynomial& extent : box.extents)
-      entries *= static_cast<double>(std::max<int64_t>(values.Of(extent).value_or(1), 1));
+    bool known = true;
+    for (const Polynomial& extent : box.extents) {
+      const std::optional<int64_t> value = values.Of(extent);
+      known &= value.has_value();
+      entries *= static_cast<double>(std::max<int64_t>(value.value_or(1), 1));
+    }
     const NestAccess& first = nest.accesses[box.uses[0].access];
     // The box is touched once in each iteration of the loops around the threads, those over blocks among
     // them.
@@ -90,8 +95,9 @@ KernelTraits LoopPredictor::Traits(size_t kernel, const IntegerValues& known, bo
     for (int loop : first.loops)
       if (is_inside(loop) && std::find(loops.local.begin(), loops.local.end(), loop) == loops.local.end())
         times *= trips[loop];
-    largest_boxes[box.array] += entries * times * entry_bytes(first);
-    if (!cached) continue;
+    largest_boxes[box.array] +=
+        known ? entries * times * entry_bytes(first) : std::numeric_limits<double>::infinity();
+    if (!cached || !known) continue;
     if (entries * entry_bytes(first) > static_cast<double>(1 << 18)) continue;
     for (const TouchedBox::Use& use : box.uses)
       if (!nest.accesses[use.access].writes) in_shared[use.access] = true;

@@ -13,8 +13,8 @@ namespace fusion {
 // The loops of one kernel, by number.
 struct KernelLoops {
   int root = 0;  // the outermost meta_for
-  // Those around each other, outermost first; the first half counts blocks. Where there are several loops
-  // over threads one after the other, these are the first ones.
+  // These loops are around each other, outermost first; the first half counts blocks. Where there are several
+  // loops over threads one after the other, these are the first ones.
   std::vector<int> metas;
   std::vector<int> local;  // loops that run inside of a block: from the first that counts threads on
   // The serial loop that says how many entries a thread computes, and the name of that parameter.

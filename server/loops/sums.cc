@@ -63,8 +63,8 @@ CExpressionPtr Combined(const LoopSum& sum, const CExpressionPtr& left, const CE
   if (IsFunction(sum.operation)) return CCall(sum.operation, {left, right});
   return CBinary(sum.operation, left, right);
 }
-// What a sum begins with. That of the smallest or largest is what is there already, as it may be combined
-// twice.
+// Returns what a sum begins with. The smallest or largest begins with what is there already, as it may be
+// combined twice.
 CExpressionPtr First(const LoopSum& sum) {
   if (IsFunction(sum.operation)) return sum.target;
   return CInteger(sum.operation == "*" ? 1 : 0);

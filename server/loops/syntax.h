@@ -129,7 +129,7 @@ void AddNames(const CVariable& variable, std::set<std::string>* names);
 void AddDeclared(const CStatement& statement, std::set<std::string>* names);
 // Returns all loops in a statement in the order of the text, as nests number them (nest.h).
 std::vector<const CStatement*> LoopsOf(const CStatement& statement);
-bool HasMeta(const CStatement& statement);  // it is a meta_for, or one is in it
+bool HasMeta(const CStatement& statement);   // it is a meta_for, or one is in it
 int MetaDepth(const CStatement& statement);  // how many meta_for there are around each other at most
 
 struct CProgram {

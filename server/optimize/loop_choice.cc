@@ -47,7 +47,7 @@ VariantTable GridOf(const LoopSubmission& submission) {
   for (const std::string& name : names) {
     const int own = NearestPower(submission.sizes.at(name));
     const int count = std::min(most, kLargest - kSmallest + 1);
-    // Those up to a few times the size that was asked for.
+    // The grid reaches a few times beyond the size that was asked for.
     const int first = std::clamp(own + count / 4 - count + 1, 0, std::max(0, std::min(kSmallest, own)));
     grid.axes.push_back({name, first, std::max(count, own - first + 1)});
   }
@@ -87,7 +87,7 @@ absl::StatusOr<LoopChooser> LoopChooser::Make(const LoopSubmission& submission, 
     chooser.contenders_.push_back(
         {{one.parameters, one.cached, CaseText(one, candidates.codes[position])}, position, {}});
   }
-  // That any sizes permit may not have been timed.
+  // The case that any sizes permit may not have been timed.
   double mean = 0;
   for (double factor : factors)
     mean += std::log(std::max(factor, 1e-9)) / static_cast<double>(factors.size());
@@ -101,7 +101,7 @@ absl::StatusOr<LoopChooser> LoopChooser::Make(const LoopSubmission& submission, 
       const std::optional<double> predicted =
           known && i < kMostContenders + 1 ? finder.Predict(one.variant.parameters, one.variant.cached, model)
                                            : std::nullopt;
-      // Of what cannot be predicted the order is that of the times at the sizes of the submission.
+      // The order of the times at the submitted sizes holds where nothing can be predicted.
       one.seconds.push_back(predicted ? *predicted * factors[i]
                                       : std::numeric_limits<double>::max() / 2 *
                                             (1 + static_cast<double>(i) * 1e-6));

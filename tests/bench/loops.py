@@ -14,6 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Sizes that tiles divide where the loops round down.
 SIZES = {
     "addition": [{"N": 4096}, {"N": 8192}],
+    "dot_product": [{"n": 1 << 20}, {"n": 1 << 26}],
     "gemm": [{"ni": 1024, "nj": 1024, "nk": 1024}, {"ni": 4000, "nj": 4000, "nk": 4000}],
     "jacobi": [{"N": 32770, "T": 100}, {"N": 16777218, "T": 100}],
     "lu": [{"N": 1024}, {"N": 2048}],

@@ -68,7 +68,7 @@ def main():
             best = min(pairs.values(), key=microseconds)
             # The plain case has the rank 1 whatever is predicted.
             first = min(pairs.values(), key=lambda one: (one["predicted_rank"] == 1, one["predicted_rank"]))
-            own = submit(arguments, ROOT / path, {**sizes, "G": 1, block: 1})
+            own = submit(arguments, ROOT / path, sizes)
             table["device"] = swept["device"]["name"]
             row = {"name": name, "sizes": sizes, "pairs": {f"{g}, {b}": microseconds(one) for (g, b), one in sorted(pairs.items())},
                    "at": [best["parameters"]["G"], best["parameters"][block]], "best_us": microseconds(best),

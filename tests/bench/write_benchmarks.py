@@ -153,14 +153,38 @@ def hosts():
 
 
 def loops():
-    document = read("loops-h200.json")
+    document, others = read("loops-h200.json"), read("loops-peers-h200.json")
+    swept, choice = read("loops-sweep-h200.json"), read("loops-choice-h200.json")
     microseconds = lambda value: f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
-    rows = [[f"{row['name']}, {', '.join(f'{size}={value}' for size, value in row['sizes'].items())}", microseconds(row["plain_us"]), microseconds(row["rank1_us"]),
-             f"{row['speedup']:.2f}", row["case"]] for row in document["rows"]]
-    return section(f"Loops in C on an {document['device']}", "The loops of `examples/loops` as jobs, 30 cases each, verified against the serial program. Plain: one iteration a "
-                   "thread, blocks of 256, nothing in shared memory or kept in registers. Times in microseconds.",
-                   "    tests/bench/loops.py --target cuda --json tests/bench/results/loops-h200.json    # with the package's fusion-client, on the GPU machine",
-                   table(["loops", "plain", "rank 1", "times as fast", "case"], rows))
+    ratio = lambda value: f"{value:.1f}" if value >= 2 else f"{value:.2f}"
+    short = lambda value: f"2^{value.bit_length() - 1}" if value >= 1 << 16 and value & (value - 1) == 0 else str(value)
+    sizes = lambda values: f"{values[0]}^{len(values)}" if len(values) > 1 and len(set(values)) == 1 else " x ".join(map(short, values))
+    peer = {(row["name"], *row["sizes"].values()): row for row in others["rows"]}
+    kinds = ("ppcg_default_us", "ppcg_best_us", "openmp_default_us", "openmp_best_us")
+    rows, ratios = [], {kind: [] for kind in kinds}
+    for row in document["rows"]:
+        beside = peer.get((row["name"], *row["sizes"].values()))
+        if beside is None and any(later["name"] == row["name"] for later in document["rows"][document["rows"].index(row) + 1:]):
+            continue  # without peers the larger sizes stand for both
+        for kind in kinds if beside else ():
+            ratios[kind].append(beside[kind] / row["rank1_us"])
+        rows.append([f"{row['name']} {sizes(list(row['sizes'].values()))}", microseconds(row["rank1_us"]), f"{row['speedup']:.2f}",
+                     *(ratio(beside[kind] / row["rank1_us"]) if beside else "-" for kind in kinds)])
+    rows.append(["geometric mean", "", "", *(f"{geometric_mean(ratios[kind]):.2f}" for kind in kinds)])
+    pairs = [[row["name"], microseconds(row["best_us"]), f"{row['at'][0]} x {row['at'][1]}", f"{row['worst_over_best']:.2f}", f"{row['regret']:.2f}",
+              microseconds(row["own_us"])] for row in swept["rows"]]
+    regrets = [row["chosen_us"] / row["fastest_us"] for row in choice["rows"]]
+    return section(f"Loops in C on an {document['device']}", "The loops of `examples/loops` as jobs of 30 verified cases: microseconds, and how many times as fast as one iteration a "
+                   "thread in blocks of 256; as PPCG by default, and the best of its tiles, blocks and hybrid tiling; and as OpenMP offload by default, and the best of 16 grids "
+                   f"and blocks with the time of launches ({others['ppcg']}; {others['openmp']}). The case that was predicted to be the fastest took "
+                   f"{geometric_mean([row['regret'] for row in document['rows']]):.2f} times as long as rank 1.",
+                   "    tests/bench/loops.py --target cuda --json tests/bench/results/loops-h200.json",
+                   table(["loops", "rank 1", "plain", "PPCG", "its best", "OpenMP", "its best"], rows),
+                   "As OpenMP shares them out in grids of 64 to 512 and blocks of 128 to 1024 (`loops_sweep.py`); how many times as long others take:",
+                   table(["loops", "best", "at", "worst", "predicted", "own tiles"], pairs),
+                   f"Folders chose variants that took {geometric_mean(regrets):.2f} times as long as their fastest, {max(regrets):.2f} at worst; a choice takes "
+                   f"{max(row.get('later_choice_ns', 0) for row in choice['rows']):.0f} ns, the first {max(row.get('first_choice_us', 0) for row in choice['rows']):.1f} us "
+                   "(`loops_choice.py`).")
 
 
 def page():

@@ -214,7 +214,7 @@ TEST(ListingsTest, LoopsOfPolyBench) {
   Compare(kTriangle, "triangle.c", {{{{"n", 37}}, {{"s0", 2}, {"B0", 8}, {"s1", 1}, {"B1", 4}}}});
   Compare(kOddSteps, "steps.c",
           {{{{"n", 53}}, {{"s0", 2}, {"B0", 4}}}, {{{"n", 2}}, {{"s0", 1}, {"B0", 4}}}});
-  Compare(kOneByOne, "bicg.c", {{{{"n", 29}}, {{"s0", 2}, {"B0", 4}}}});
+  Compare(kOneByOne, "bicg.c", {{{{"n", 29}}, {{"s0", 2}, {"B0", 4}, {"G", 2}}}});
 }
 
 }  // namespace
