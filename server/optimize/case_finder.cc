@@ -19,6 +19,9 @@ constexpr size_t kMostPoints = 4000;     // values of parameters that are looked
 constexpr int64_t kLargestValue = 1024;  // of a parameter
 constexpr int kSampledLaunches = 4;      // of a kernel, for its prediction
 constexpr int64_t kPlainThreads = 256;
+// The blocks of a sum, where a parameter says how many there are: enough for a large GPU, or for a host's
+// processors.
+constexpr double kPlainBlocks = 1024, kPlainHostBlocks = 16;
 
 }  // namespace
 
@@ -72,11 +75,12 @@ absl::StatusOr<std::vector<IntegerValues>> CaseFinder::Points() {
 IntegerValues CaseFinder::Plain(const std::vector<IntegerValues>& points) const {
   double best = 1e300;
   IntegerValues plain;
+  const double plain_blocks = TargetOf(device_.target()).simt() ? kPlainBlocks : kPlainHostBlocks;
   for (const IntegerValues& point : points) {
     double cost = std::abs(std::log2(static_cast<double>(LeastThreads(point)) / kPlainThreads));
     for (const auto& [name, value] : point)
       if (blocks_names_.count(name) > 0)
-        cost += std::log2(static_cast<double>(kLargestValue) / static_cast<double>(value)) * 4;
+        cost += std::abs(std::log2(plain_blocks / static_cast<double>(value))) * 4;
       else if (threads_names_.count(name) == 0)
         cost += std::log2(static_cast<double>(value)) * 4;
     // Threads of a row lie next to each other.
