@@ -19,6 +19,8 @@ using Kind = CStatement::Kind;
 constexpr int kMostTiled = 3;      // loops of one kernel that are cut into tiles
 constexpr int kMostAnalyses = 16;  // of dependences, beside those of the check: each may take a second
 constexpr int64_t kMostThreads = 1024, kMostGranularity = 8, kMostSumBlocks = 1024;
+// Loops of the host around a sum that nobody asks for: each run of it is two launches.
+constexpr size_t kMostLoopsAroundSum = 1;
 
 // Returns what stands alone in blocks around it.
 CStatementPtr Unwrapped(CStatementPtr statement) {
@@ -167,11 +169,11 @@ class Mapper {
   bool HasParallel(const CStatement& statement) { return HasParallel(statement, host_.size()); }
 
   // --- Sums ---
-  // What a loop combines that is no parallel one, where kernels are made of that. Two kernels are worth it
-  // where the host does not launch them again and again, unless somebody asks for them.
+  // Returns what a loop that is not parallel combines, where kernels are made of that. Nobody has to ask for
+  // them where the host does not launch them again and again.
   std::vector<LoopSum> Sums(const CStatement& loop, size_t depth) {
     const Loop& known = Of(loop);
-    if (options_.as_written || known.parallel || (!known.combines && depth > options_.sums_inside)) return {};
+    if (options_.as_written || known.parallel || (!known.combines && depth > kMostLoopsAroundSum)) return {};
     if (HasMeta(loop)) return {};
     const std::set<std::string> own(known.own.begin(), known.own.end());
     std::vector<LoopSum> sums = SumsOf(loop, region_->scope, own, false);

@@ -25,9 +25,6 @@ struct MappingOptions {
   bool proved_only = false;
   // Statements stay in their order and loops around what they are around: loops are only cut into tiles.
   bool as_written = false;
-  // Sums that nobody asks for are computed by many threads where at most so many loops of the host are around
-  // them: each is two launches.
-  size_t sums_inside = 1;
 };
 
 // Nests of `meta_for` stay as they are. Other parallel loops, up to three around one another, are cut into

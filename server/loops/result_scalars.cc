@@ -1,7 +1,6 @@
 #include "server/loops/result_scalars.h"
 
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <set>
 #include <string>

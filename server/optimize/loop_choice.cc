@@ -67,7 +67,7 @@ IntegerValues SizesOfCell(const VariantTable& grid, size_t cell, IntegerValues s
 absl::StatusOr<LoopChooser> LoopChooser::Make(const LoopSubmission& submission, const CostModel& model,
                                               const LoopCandidates& candidates,
                                               const std::vector<v1::Candidate>& ranked) {
-  LoopChooser chooser(submission, candidates);
+  LoopChooser chooser;
   chooser.grid_ = GridOf(submission);
   size_t cells = 1;
   for (const SizeAxis& axis : chooser.grid_.axes) {

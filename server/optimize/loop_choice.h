@@ -29,16 +29,13 @@ class LoopChooser {
   Chosen Choose(int position) const;
 
  private:
-  LoopChooser(const LoopSubmission& submission, const LoopCandidates& candidates)
-      : submission_(submission), candidates_(candidates) {}
+  LoopChooser() = default;
 
   struct Contender {
     LoopVariant variant;
     int position = -1;            // of the candidates; -1: of none
     std::vector<double> seconds;  // in each cell of the table
   };
-  const LoopSubmission& submission_;
-  const LoopCandidates& candidates_;
   VariantTable grid_;  // without variants
   size_t own_ = 0;     // its cell with the sizes of the submission
   std::vector<Contender> contenders_;

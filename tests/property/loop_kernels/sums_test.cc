@@ -114,7 +114,7 @@ for (i = 0; i < n; i++)
   }
 )",
           2);
-  // What is written beside a sum.
+  // An iteration writes an entry of its own beside the sum.
   Compare(R"(
 int n, m;
 int a[n], b[n], s;
@@ -139,7 +139,7 @@ double s[3];
 }
 )",
           1);
-  // Of a triangle, and of few iterations inside.
+  // These sum up a triangle, and loops of few iterations.
   Compare(R"(
 int n, m;
 int a[n][n], b[n][4], s, least;
@@ -221,7 +221,7 @@ for (int i = 0; i < n; i++) {
           0);
 }
 
-// What the clause says is no sum that kernels are known for.
+// The clause names a value that iterations read while it grows, which no kernel can combine.
 TEST(SumsTest, UnknownOnesAreRefused) {
   auto checked = CheckLoops(R"(
 int n;
