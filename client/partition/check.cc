@@ -1,0 +1,47 @@
+#include "client/partition/check.h"
+
+#include "client/partition/readable.h"
+
+namespace fusion {
+
+std::optional<PartitionReason> SequentialCheck::Prepare() {
+  const std::vector<ArrayRange>& arrays = whole_.arrays();
+  if (!copies_.Allocate(arrays)) return PartitionReason::kNoMemory;
+  context_ = copies_.Translate(call_.site, call_.context, call_.facts);
+  before_.resize(arrays.size());
+  for (uint32_t i = 0; i < arrays.size(); ++i) {
+    const ByteRange& all = arrays[i].all;
+    if (all.empty() || arrays[i].is_unbounded) continue;
+    const size_t bytes = static_cast<size_t>(all.bytes());
+    before_[i].reset(new char[bytes]);
+    if (!CopyReadable(before_[i].get(), arrays[i].At(all.first), bytes)) return PartitionReason::kUnreadable;
+    memory_.Upload(copies_.At(i, all.first), before_[i].get(), bytes);
+  }
+  return std::nullopt;
+}
+
+template <class Visit>
+void SequentialCheck::ForEachWritten(const Visit& visit) {
+  for (uint32_t i = 0; i < before_.size(); ++i) {
+    const ArrayRange& array = whole_.arrays()[i];
+    const bool is_written_whole = whole_.IsWrittenWhole(i);
+    for (int64_t byte = array.written.first; byte < array.written.last; ++byte) {
+      const char sequential = *reinterpret_cast<const char*>(copies_.At(i, byte));
+      const char before = before_[i][static_cast<size_t>(byte - array.all.first)];
+      if (is_written_whole || sequential != before) visit(*array.At(byte), sequential, before);
+    }
+  }
+}
+
+bool SequentialCheck::Agrees() {
+  call_.site.body(0, call_.iterations, context_);
+  bool agrees = true;
+  ForEachWritten([&agrees](char host, char sequential, char) { agrees = agrees && host == sequential; });
+  return agrees;
+}
+
+void SequentialCheck::Restore() {
+  ForEachWritten([](char& host, char, char before) { host = before; });
+}
+
+}  // namespace fusion

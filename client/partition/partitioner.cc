@@ -1,0 +1,173 @@
+#include "client/partition/partitioner.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <utility>
+
+#include "client/partition/check.h"
+#include "client/partition/cuda_device.h"
+#include "client/partition/simulated_device.h"
+
+namespace fusion {
+namespace {
+
+int64_t IterationsOf(double share, int64_t iterations) {
+  if (share >= 1) return iterations;
+  return std::clamp<int64_t>(static_cast<int64_t>(share * static_cast<double>(iterations) + 0.5), 0,
+                             iterations);
+}
+
+double SecondsSince(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+Partitioner::Partitioner(const PartitionSettings& settings, DeviceStart::Make make)
+    : settings_(settings), make_(std::move(make)) {
+  if (settings.device == PartitionDeviceKind::kSimulated)
+    device_ = std::make_unique<SimulatedDevice>(settings.simulated);
+}
+
+void Partitioner::Refuse(fusion_partition_site* site) noexcept {
+  if (settings_.mode == PartitionMode::kOff || site->version != FUSION_PARTITION_VERSION) return;
+  if (LoopRecord* loop = loops_.Of(site)) loop->Count(PartitionReason::kConditions);
+}
+
+int Partitioner::Enter(fusion_partition_site* site, int64_t iterations, double work, void* context,
+                       const int64_t* facts) noexcept {
+  if (settings_.mode == PartitionMode::kOff || site->version != FUSION_PARTITION_VERSION || iterations < 1)
+    return 0;
+  LoopRecord* const loop = loops_.Of(site);
+  if (loop == nullptr) return 0;
+  if (loop->is_off) {
+    loop->Count(PartitionReason::kWrong);
+    return 0;
+  }
+  // In a child that was forked while another thread was inside this stays so for ever.
+  if (inside_.exchange(true, std::memory_order_acquire)) {
+    loop->Count(PartitionReason::kBusy);
+    return 0;
+  }
+  bool done = false;
+  try {
+    done = RunInside(LoopCall{*site, iterations, context, facts}, work, *loop);
+  } catch (const std::exception&) {
+    loop->Count(PartitionReason::kNoMemory);
+  }
+  inside_.store(false, std::memory_order_release);
+  return done ? 1 : 0;
+}
+
+bool Partitioner::RunInside(const LoopCall& call, double work, LoopRecord& loop) {
+  const auto refuse = [&loop](PartitionReason reason) {
+    loop.Count(reason);
+    return false;
+  };
+  if (start_.IsLost() || (pool_ != nullptr && pool_->IsLost())) return refuse(PartitionReason::kForked);
+  if (pool_ != nullptr && !pool_->ComputesAsHere()) return refuse(PartitionReason::kRounding);
+  if (!whole_.Find(call.site, call.facts, 0, call.iterations)) return refuse(PartitionReason::kRanges);
+  if (PairsMeet(call.site, whole_.arrays())) return refuse(PartitionReason::kOverlap);
+
+  FindDevice();
+  const bool one_thread = RunsOnOneThread(loop);
+  if (!one_thread && pool_ == nullptr) {
+    pool_ = std::make_unique<HostPool>(settings_.threads);
+    has_threads_ = true;
+  }
+  const auto start = std::chrono::steady_clock::now();
+  if (one_thread) {
+    call.site.body(0, call.iterations, call.context);
+  } else if (!RunPartitioned(call, loop)) {
+    return false;
+  }
+  const double seconds = SecondsSince(start);
+  seconds_ += seconds;
+  loop.ways.Saw(!one_thread, work, seconds);
+  if (!one_thread) loop.threads = pool_->threads();
+  loop.calls = loop.calls + 1;
+  loop.iterations = loop.iterations + static_cast<double>(call.iterations);
+  loop.seconds = loop.seconds + seconds;
+  return true;
+}
+
+// No program pays for threads before its loops have taken long enough to earn them.
+bool Partitioner::RunsOnOneThread(LoopRecord& loop) const {
+  if (settings_.mode != PartitionMode::kAuto) return false;
+  if (seconds_ < settings_.earned_seconds) return true;
+  const bool has_device_share = device_ != nullptr && DeviceShare() > 0;
+  if (settings_.threads == 1 && !has_device_share) return true;
+  return !loop.ways.NextIsSeveral();
+}
+
+double Partitioner::DeviceShare() const {
+  if (settings_.mode == PartitionMode::kHost) return 0;
+  return settings_.split.value_or(settings_.mode == PartitionMode::kAuto ? 0 : 0.5);
+}
+
+std::unique_ptr<PartitionDevice> Partitioner::MakeCudaDevice() {
+  const CudaDriver* const driver = LoadCudaDriver();
+  return driver == nullptr ? nullptr : CudaDevice::Make(*driver);
+}
+
+// In kAuto a driver has to be earned, as threads have, and loops do not wait for it.
+void Partitioner::FindDevice() {
+  if (device_ != nullptr || settings_.device == PartitionDeviceKind::kSimulated || DeviceShare() <= 0) return;
+  const bool is_auto = settings_.mode == PartitionMode::kAuto;
+  if (is_auto && seconds_ < settings_.earned_seconds) return;
+  has_threads_ = true;
+  start_.Begin(make_);
+  if (!is_auto) start_.Wait();
+  device_ = start_.Take();
+}
+
+int64_t Partitioner::DeviceIterations(const LoopCall& call, LoopRecord& loop) {
+  const int64_t iterations = IterationsOf(DeviceShare(), call.iterations);
+  if (iterations == 0) return 0;
+  const auto refuse = [&loop](PartitionReason reason) {
+    loop.Count(reason);
+    return 0;
+  };
+  if (device_ == nullptr) {
+    if (settings_.mode == PartitionMode::kDevice && !has_complained_)
+      std::fputs("fusion: FUSION_PARTITION=device, but there is no device: loops run on the host's threads\n",
+                 stderr);
+    has_complained_ = true;
+    return 0;
+  }
+  // Kernels compute as a thread does for which nothing was set.
+  if (RoundingOfThread() != kDefaultRounding) return 0;
+  for (const ArrayRange& array : whole_.arrays())
+    if (array.is_unbounded) return refuse(PartitionReason::kUnbounded);
+  if (device_->IsLost()) return refuse(PartitionReason::kFault);
+  if (!device_->CanRun(call.site))
+    return refuse(device_->IsLost() ? PartitionReason::kFault : PartitionReason::kNoKernel);
+  return iterations;
+}
+
+bool Partitioner::RunPartitioned(const LoopCall& call, LoopRecord& loop) {
+  std::unique_ptr<SequentialCheck> check;
+  if (settings_.mode == PartitionMode::kCheck) {
+    check = std::make_unique<SequentialCheck>(call, whole_);
+    if (const auto reason = check->Prepare()) {
+      loop.Count(*reason);
+      return false;
+    }
+  }
+  const SplitResult result =
+      RunSplit(call, DeviceIterations(call, loop), settings_.chunks, device_.get(), *pool_);
+  if (result.reason.has_value()) loop.Count(*result.reason);
+  loop.device_iterations = loop.device_iterations + static_cast<double>(result.device_iterations);
+  if (check == nullptr || check->Agrees()) return true;
+  check->Restore();
+  loop.is_off = true;
+  loop.Count(PartitionReason::kWrong);
+  std::fprintf(stderr,
+               "fusion: %s %s: the partitioned loop's results were wrong; it runs as written from now on\n",
+               loop.place.c_str(), loop.function.c_str());
+  return false;
+}
+
+}  // namespace fusion

@@ -1,0 +1,106 @@
+#include "client/partition/ranges.h"
+
+#include <algorithm>
+
+namespace fusion {
+namespace {
+
+using Wide = __int128;  // holds c0 + c1 * i for all numbers of 64 bits
+
+constexpr Wide kFarthest = Wide(1) << 62;
+
+struct Line {
+  int64_t at_0, step;
+  Wide At(int64_t iteration) const { return at_0 + Wide(step) * iteration; }
+};
+
+void Extend(ByteRange& range, ByteRange other) {
+  if (range.empty()) {
+    range = other;
+  } else {
+    range = {std::min(range.first, other.first), std::max(range.last, other.last)};
+  }
+}
+
+// The ranges of the iterations follow each other without gaps. All that is compared is linear in the
+// iteration, so what holds for the first two and the last two holds between.
+bool LeavesNoGaps(Line begin, Line end, int64_t first, int64_t last) {
+  if (begin.At(first) >= end.At(first) || begin.At(last - 1) >= end.At(last - 1)) return false;
+  if (last - first == 1) return true;
+  for (const int64_t i : {first, last - 2})
+    if (begin.At(i + 1) > end.At(i) || begin.At(i) > end.At(i + 1)) return false;
+  return true;
+}
+
+}  // namespace
+
+bool Meet(const ArrayRange& array, ByteRange range, const ArrayRange& other_array, ByteRange other_range) {
+  if (range.empty() || other_range.empty()) return false;
+  return array.address + range.first < other_array.address + other_range.last &&
+         other_array.address + other_range.first < array.address + range.last;
+}
+
+bool LoopRanges::Find(const fusion_partition_site& site, const int64_t* facts, int64_t first, int64_t last) {
+  arrays_.assign(site.arrays, ArrayRange());
+  accesses_.clear();
+  accesses_.reserve(site.accesses);
+  for (uint32_t i = 0; i < site.arrays; ++i) arrays_[i].address = facts[i];
+  if (first >= last) return true;
+  for (uint32_t i = 0; i < site.accesses; ++i)
+    if (site.access[i].flags & FUSION_PARTITION_UNBOUNDED) arrays_[site.access[i].array].is_unbounded = true;
+  for (uint32_t i = 0; i < site.accesses; ++i) {
+    const uint32_t flags = site.access[i].flags;
+    ArrayRange& array = arrays_[site.access[i].array];
+    if (array.is_unbounded && (flags & FUSION_PARTITION_WRITTEN)) return false;
+    if (flags & FUSION_PARTITION_UNBOUNDED) continue;
+    const int64_t* numbers = facts + site.arrays + 4 * static_cast<size_t>(i);
+    const Line begin{numbers[0], numbers[1]}, end{numbers[2], numbers[3]};
+    // An inner loop without iterations; between two iterations that touch nothing are none that do.
+    if (begin.At(first) >= end.At(first) && begin.At(last - 1) >= end.At(last - 1)) continue;
+    const Wide lowest = std::min(begin.At(first), begin.At(last - 1));
+    const Wide highest = std::max(end.At(first), end.At(last - 1));
+    // Addresses of programs are positive and far below 2^62.
+    if (lowest < -kFarthest || highest > kFarthest) return false;
+    if (array.address + lowest < 0 || array.address + highest > kFarthest) return false;
+    const ByteRange range{static_cast<int64_t>(lowest), static_cast<int64_t>(highest)};
+    const bool whole = (flags & FUSION_PARTITION_PARTIAL) == 0 && LeavesNoGaps(begin, end, first, last);
+    accesses_.push_back({site.access[i].array, flags, range, whole});
+    Extend(array.all, range);
+    if (flags & FUSION_PARTITION_READ) Extend(array.read, range);
+    if (flags & FUSION_PARTITION_WRITTEN) Extend(array.written, range);
+  }
+  return true;
+}
+
+bool LoopRanges::MayWrite(const ArrayRange& array, ByteRange range) const {
+  for (const ArrayRange& other : arrays_)
+    if (Meet(array, range, other, other.written)) return true;
+  return false;
+}
+
+bool LoopRanges::IsCovered(uint32_t array, ByteRange range, uint32_t flags) const {
+  int64_t covered = range.first;
+  bool grows = true;
+  while (grows && covered < range.last) {
+    grows = false;
+    for (const Access& access : accesses_) {
+      if (access.array != array || !access.whole || (access.flags & flags) == 0) continue;
+      if (access.range.first > covered || access.range.last <= covered) continue;
+      covered = access.range.last;
+      grows = true;
+    }
+  }
+  return covered >= range.last;
+}
+
+bool PairsMeet(const fusion_partition_site& site, const std::vector<ArrayRange>& arrays) {
+  for (uint32_t i = 0; i < site.pairs; ++i) {
+    const ArrayRange& first = arrays[site.pair[i].first];
+    const ArrayRange& second = arrays[site.pair[i].second];
+    if (Meet(first, first.written, second, second.all) || Meet(second, second.written, first, first.all))
+      return true;
+  }
+  return false;
+}
+
+}  // namespace fusion

@@ -1,0 +1,66 @@
+// The bytes that some iterations of a loop touch.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "client/partition/site.h"
+
+namespace fusion {
+
+// Bytes `first` .. `last - 1` behind an array's address.
+struct ByteRange {
+  int64_t first = 0, last = 0;
+
+  bool empty() const { return last <= first; }
+  int64_t bytes() const { return last - first; }
+};
+
+struct ArrayRange {
+  int64_t address = 0;
+  // The smallest ranges around what is read, what is written, and both.
+  ByteRange read, written, all;
+  // Bytes of which nothing is known are read, too: the array can only be read where it is.
+  bool is_unbounded = false;
+
+  char* At(int64_t offset) const { return reinterpret_cast<char*>(address + offset); }
+};
+
+// Returns true when bytes of one range lie in the other.
+bool Meet(const ArrayRange& array, ByteRange range, const ArrayRange& other_array, ByteRange other_range);
+
+// The object may be used again for another loop: it keeps its memory. Throws std::bad_alloc.
+class LoopRanges {
+ public:
+  // Finds what iterations `first` .. `last - 1` touch; none touch nothing. Unbounded accesses are in no
+  // range. Returns false where a range cannot be one of memory, or an array with an unbounded access is
+  // written.
+  bool Find(const fusion_partition_site& site, const int64_t* facts, int64_t first, int64_t last);
+
+  const std::vector<ArrayRange>& arrays() const { return arrays_; }
+
+  // These return true when the iterations touch, or write, every byte of the array's `all`, or `written`.
+  bool IsTouchedWhole(uint32_t array) const { return IsCovered(array, arrays_[array].all, ~0u); }
+  bool IsWrittenWhole(uint32_t array) const {
+    return IsCovered(array, arrays_[array].written, FUSION_PARTITION_WRITTEN);
+  }
+
+  // Returns true when any iteration may write a byte of the range.
+  bool MayWrite(const ArrayRange& array, ByteRange range) const;
+
+ private:
+  struct Access {
+    uint32_t array, flags;
+    ByteRange range;
+    bool whole;  // every byte of the range is touched
+  };
+  bool IsCovered(uint32_t array, ByteRange range, uint32_t flags) const;
+
+  std::vector<ArrayRange> arrays_;
+  std::vector<Access> accesses_;  // without those that touch nothing
+};
+
+// Returns true when two arrays of a pair of the site share bytes that one of them writes.
+bool PairsMeet(const fusion_partition_site& site, const std::vector<ArrayRange>& arrays);
+
+}  // namespace fusion

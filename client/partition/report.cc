@@ -1,0 +1,89 @@
+#include "client/partition/report.h"
+
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace fusion {
+namespace {
+
+struct ReasonName {
+  PartitionReason reason;
+  const char* name;
+  bool always;  // shown even where it is 0
+};
+
+constexpr ReasonName kReasonNames[] = {
+    {PartitionReason::kConditions, "conditions", true},
+    {PartitionReason::kOverlap, "overlap", true},
+    {PartitionReason::kBusy, "busy", true},
+    {PartitionReason::kUnreadable, "unreadable", true},
+    {PartitionReason::kDeviceMemory, "memory", false},
+    {PartitionReason::kFault, "fault", false},
+    {PartitionReason::kUnbounded, "unbounded", false},
+    {PartitionReason::kNoKernel, "no kernel", false},
+    {PartitionReason::kRanges, "ranges", false},
+    {PartitionReason::kRounding, "rounding", false},
+    {PartitionReason::kForked, "forked", false},
+    {PartitionReason::kNoMemory, "host memory", false},
+    {PartitionReason::kWrong, "wrong results", false},
+};
+
+std::string PlaceOf(const fusion_partition_site& site) {
+  return std::string(site.file) + ":" + std::to_string(site.line) + ":" + std::to_string(site.column);
+}
+
+}  // namespace
+
+LoopRecord::LoopRecord(const fusion_partition_site& site) : place(PlaceOf(site)), function(site.function) {}
+
+std::string LoopRecord::Line() const {
+  char numbers[160];
+  const double share = iterations > 0 ? 100 * device_iterations / iterations : 0;
+  std::snprintf(numbers, sizeof(numbers),
+                ": calls %lld, split %.0f%% device, host threads %d, seconds %.6f; refused: ",
+                static_cast<long long>(calls.load()), share, threads.load(), seconds.load());
+  std::string line = place + " " + function + numbers;
+  bool first = true;
+  for (const ReasonName& known : kReasonNames) {
+    const int64_t count = reasons[static_cast<size_t>(known.reason)];
+    if (count == 0 && !known.always) continue;
+    if (!first) line += ", ";
+    first = false;
+    line += std::string(known.name) + " " + std::to_string(count);
+  }
+  return line + "\n";
+}
+
+LoopRecords::~LoopRecords() {
+  for (LoopRecord* record = newest_; record != nullptr;) delete std::exchange(record, record->next);
+}
+
+LoopRecord* LoopRecords::Of(fusion_partition_site* site) {
+  std::atomic_ref<void*> state(site->state);
+  void* known = state.load(std::memory_order_acquire);
+  if (known != nullptr) return static_cast<LoopRecord*>(known);
+  try {
+    auto record = std::make_unique<LoopRecord>(*site);
+    // Another thread may have been faster.
+    if (!state.compare_exchange_strong(known, record.get())) return static_cast<LoopRecord*>(known);
+    record->next = newest_.load();
+    while (!newest_.compare_exchange_weak(record->next, record.get())) continue;
+    return record.release();
+  } catch (const std::exception&) {
+    return nullptr;
+  }
+}
+
+std::string LoopRecords::Report() const {
+  std::vector<const LoopRecord*> records;
+  for (const LoopRecord* record = newest_; record != nullptr; record = record->next)
+    records.push_back(record);
+  std::string report;
+  for (size_t i = records.size(); i > 0; --i) report += records[i - 1]->Line();
+  return report;
+}
+
+}  // namespace fusion

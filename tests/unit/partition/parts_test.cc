@@ -1,0 +1,176 @@
+// The smaller parts of the library, each by itself.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <vector>
+
+#include "client/partition/array_copies.h"
+#include "client/partition/pool.h"
+#include "client/partition/readable.h"
+#include "client/partition/simulated_device.h"
+#include "client/partition/two_ways.h"
+
+namespace fusion {
+namespace {
+
+TEST(ReadableTest, StopsAtMemoryThatIsNotThere) {
+  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  char* const memory =
+      static_cast<char*>(mmap(nullptr, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(memory, MAP_FAILED);
+  for (size_t i = 0; i < 3 * page; ++i) memory[i] = static_cast<char>(i % 101);
+  std::vector<char> copy(3 * page);
+  EXPECT_TRUE(CopyReadable(copy.data(), memory, 3 * page));
+  EXPECT_EQ(std::memcmp(copy.data(), memory, 3 * page), 0);
+  EXPECT_TRUE(CopyReadable(copy.data(), nullptr, 0));
+  ASSERT_EQ(mprotect(memory + page, page, PROT_NONE), 0);
+  EXPECT_TRUE(CopyReadable(copy.data(), memory + 1, page - 1));
+  EXPECT_FALSE(CopyReadable(copy.data(), memory + 1, page));
+  EXPECT_FALSE(CopyReadable(copy.data(), memory, 3 * page));
+  munmap(memory, 3 * page);
+}
+
+TEST(SimulatedDeviceTest, MemoryEndsAndIsPoisoned) {
+  SimulatedDevice device({.memory_bytes = 1000});
+  const uint64_t first = device.Allocate(600);
+  ASSERT_NE(first, 0u);
+  EXPECT_EQ(first % PartitionDevice::kAlignment, 0u);
+  EXPECT_EQ(device.Allocate(401), 0u);
+  EXPECT_NE(device.Allocate(400), 0u);
+  device.Free(first);
+  const uint64_t again = device.Allocate(600);
+  ASSERT_NE(again, 0u);
+  int number = 5;
+  ASSERT_TRUE(device.Upload(again + 8, &number, sizeof(number)));
+  unsigned char bytes[16];
+  ASSERT_TRUE(device.Download(bytes, again, sizeof(bytes)));
+  EXPECT_EQ(bytes[7], 0xA5);
+  EXPECT_EQ(bytes[8], 5);
+  EXPECT_EQ(bytes[12], 0xA5);
+  SimulatedDevice unlimited({});
+  EXPECT_EQ(unlimited.Allocate(SIZE_MAX), 0u);
+  EXPECT_EQ(unlimited.Allocate(size_t{1} << 60), 0u);
+}
+
+TEST(SimulatedDeviceTest, OneRunFails) {
+  SimulatedDevice device({.fault = 2});
+  int64_t sum = 0;
+  fusion_partition_site site{};
+  site.body = [](int64_t first, int64_t last, void* context) {
+    *static_cast<int64_t*>(context) += last - first;
+  };
+  EXPECT_TRUE(device.Run(site, 0, 3, &sum, nullptr));
+  EXPECT_FALSE(device.Run(site, 3, 5, &sum, nullptr));
+  EXPECT_TRUE(device.Run(site, 5, 6, &sum, nullptr));
+  EXPECT_EQ(sum, 4);
+}
+
+TEST(ArrayCopiesTest, CopiesAreAlignedAsTheArraysAre) {
+  SimulatedDevice device({.memory_bytes = 4000});
+  std::vector<ArrayRange> arrays(3);
+  for (int64_t i = 0; i < 3; ++i) arrays[static_cast<size_t>(i)].address = 100000 + 8 * i;
+  arrays[0].all = {-40, 160};
+  arrays[2].all = {1 << 20, (1 << 20) + 1000};
+  int64_t context[4] = {100000, 100024, 100016, 7};
+  const int64_t facts[] = {100000, 100008, 100016};
+  fusion_partition_site site{};
+  const fusion_partition_pointer pointers[] = {{0, 0}, {8, 0}, {16, 1}};
+  site.context_bytes = sizeof(context);
+  site.pointers = 3;
+  site.pointer = pointers;
+  {
+    ArrayCopies copies(device);
+    ASSERT_TRUE(copies.Allocate(arrays));
+    for (const uint32_t i : {0, 2})
+      EXPECT_EQ(copies.At(i, 0) % PartitionDevice::kAlignment,
+                static_cast<uint64_t>(arrays[i].address) % PartitionDevice::kAlignment);
+    const auto* translated = static_cast<const uint64_t*>(copies.Translate(site, context, facts));
+    EXPECT_EQ(translated[0], copies.At(0, 0));
+    EXPECT_EQ(translated[1], copies.At(0, 24));
+    EXPECT_EQ(translated[2], 100016u) << "nothing of the array is touched";
+    EXPECT_EQ(translated[3], 7u);
+    EXPECT_EQ(device.Allocate(3000), 0u);
+  }
+  EXPECT_NE(device.Allocate(4000), 0u) << "all is free again";
+}
+
+TEST(HostPoolTest, EachIterationRunsOnce) {
+  HostPool pool(4);
+  EXPECT_EQ(pool.threads(), 4);
+  const auto body = [](int64_t first, int64_t last, void* context) {
+    for (int64_t i = first; i < last; ++i)
+      ++(*static_cast<std::vector<int>*>(context))[static_cast<size_t>(i)];
+  };
+  for (const int64_t first : {0, 1, 7, 990, 999, 1000})
+    for (int round = 0; round < 20; ++round) {
+      std::vector<int> runs(1000, 0);
+      pool.Begin(body, &runs, first, 1000);
+      pool.Finish();
+      for (int64_t i = 0; i < 1000; ++i) ASSERT_EQ(runs[static_cast<size_t>(i)], i < first ? 0 : 1);
+    }
+}
+
+TEST(HostPoolTest, TheLastIterationsOfAllAreNoneTooMany) {
+  HostPool pool(3);
+  std::atomic<int64_t> sum{0};
+  pool.Begin([](int64_t first, int64_t last,
+                void* context) { *static_cast<std::atomic<int64_t>*>(context) += last - first; },
+             &sum, 1, INT64_MAX);
+  pool.Finish();
+  EXPECT_EQ(sum, INT64_MAX - 1);
+}
+
+TEST(HostPoolTest, ThreadsTakeFaultsAlone) {
+  HostPool pool(2);
+  struct Seen {
+    std::atomic<int> threads{0}, blocked{0}, faults_blocked{0};
+  } seen;
+  // The calling thread waits for the other one, so that each has a slice.
+  const auto body = [](int64_t, int64_t, void* context) {
+    Seen& seen = *static_cast<Seen*>(context);
+    sigset_t signals;
+    pthread_sigmask(SIG_SETMASK, nullptr, &signals);
+    seen.blocked += sigismember(&signals, SIGTERM);
+    seen.faults_blocked += sigismember(&signals, SIGSEGV);
+    ++seen.threads;
+    while (seen.threads < 2) std::this_thread::yield();
+  };
+  pool.Begin(body, &seen, 0, 2);
+  pool.Finish();
+  EXPECT_EQ(seen.blocked, 1) << "this thread takes signals";
+  EXPECT_EQ(seen.faults_blocked, 0);
+}
+
+TEST(TwoWaysTest, TheFasterWayIsUsedAndTheOtherTriedNowAndThen) {
+  for (const bool several_faster : {false, true}) {
+    TwoWays ways;
+    int several_calls = 0;
+    for (int call = 0; call < 2 * TwoWays::kFirstTries + 10 * TwoWays::kCallsBetweenTries; ++call) {
+      const bool several = ways.NextIsSeveral();
+      EXPECT_FALSE(several && call < TwoWays::kFirstTries);
+      several_calls += several;
+      ways.Saw(several, 1e6, several == several_faster ? 1 : 2);
+    }
+    const int others = TwoWays::kFirstTries + 10;
+    EXPECT_EQ(several_calls, several_faster ? TwoWays::kFirstTries + 630 : others);
+  }
+}
+
+TEST(TwoWaysTest, ALoopThatChangesIsFollowed) {
+  TwoWays ways;
+  for (int call = 0; call < 100; ++call) ways.Saw(ways.NextIsSeveral(), 1e6, ways.NextIsSeveral() ? 1 : 2);
+  int several_calls = 0;
+  for (int call = 0; call < 2000; ++call) {
+    const bool several = ways.NextIsSeveral();
+    if (call >= 1000) several_calls += several;
+    ways.Saw(several, 1e6, several ? 4 : 2);
+  }
+  EXPECT_LT(several_calls, 20);
+}
+
+}  // namespace
+}  // namespace fusion
