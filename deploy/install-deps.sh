@@ -3,10 +3,11 @@
 # installs and what is there already. Works as root and through sudo. When nothing is missing it changes nothing,
 # reaches no network and returns at once. It reaches nothing but the distribution's package archive.
 #
-#   deploy/install-deps.sh            install what is missing
-#   deploy/install-deps.sh --tests    and what only tests/run.sh needs (HAProxy)
-#   deploy/install-deps.sh --check    only say what is missing; exit 1 if anything is
-#   deploy/install-deps.sh --list     print the package names, one a line
+#   deploy/install-deps.sh              install what is missing
+#   deploy/install-deps.sh --partition  and what fusion-cc needs (clang-19 and its headers, about 500 MB)
+#   deploy/install-deps.sh --tests      and what only tests/run.sh needs: HAProxy, shells, what fusion-cc needs
+#   deploy/install-deps.sh --check      only say what is missing; exit 1 if anything is
+#   deploy/install-deps.sh --list       print the package names, one a line
 #
 # Exit status: 0 everything is there, 1 something is missing or could not be installed, 2 bad usage.
 set -euo pipefail
@@ -19,16 +20,18 @@ solver_packages=(liblpsolve55-dev lp-solve libsuitesparse-dev)
 test_packages=(libgtest-dev libgmock-dev libbenchmark-dev libeigen3-dev)
 # The version that deploy/dev/format.sh keeps to; other distributions may not have it, and do without.
 if grep -qs '^VERSION_CODENAME=bookworm' /etc/os-release; then test_packages+=(clang-format-14); fi
+partition_packages=(clang-19 llvm-19-dev libpolly-19-dev)
 packages=("${compiler_packages[@]}" "${service_packages[@]}" "${solver_packages[@]}" "${test_packages[@]}")
 
 usage() {
-  sed -n '2,11s/^# \{0,1\}//p' "$0"
+  sed -n '2,12s/^# \{0,1\}//p' "$0"
 }
 
 mode=install
 case "${1:-}" in
   "") ;;
-  --tests) packages+=(haproxy fish zsh) ;;
+  --partition) packages+=("${partition_packages[@]}") ;;
+  --tests) packages+=(haproxy fish zsh "${partition_packages[@]}") ;;
   --check) mode=check ;;
   --list) printf '%s\n' "${packages[@]}"; exit 0 ;;
   -h | --help) usage; exit 0 ;;

@@ -1,0 +1,131 @@
+#include "compiler/partition/accesses.h"
+
+#include <llvm/IR/DataLayout.h>
+#include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/Module.h>
+
+#include <algorithm>
+
+namespace fusion {
+
+using namespace llvm;
+
+namespace {
+
+constexpr size_t kMostAccesses = 256;  // pairs of them are compared
+
+// Returns "" for an instruction that may run in any thread, on any copy of the arrays.
+std::string WhyNotInstruction(const Instruction& instruction) {
+  if (instruction.isDebugOrPseudoInst() || instruction.isLifetimeStartOrEnd()) return "";
+  for (const Use& use : instruction.operands())
+    if (use->getType()->isX86_FP80Ty() || use->getType()->isPPC_FP128Ty() || use->getType()->isFP128Ty())
+      return "computes with long double";
+  if (auto* call = dyn_cast<CallBase>(&instruction)) {
+    auto* intrinsic = dyn_cast<IntrinsicInst>(call);
+    if (intrinsic != nullptr) {
+      const Intrinsic::ID id = intrinsic->getIntrinsicID();
+      if (id == Intrinsic::assume || id == Intrinsic::experimental_noalias_scope_decl) return "";
+      if (id != Intrinsic::threadlocal_address && !intrinsic->mayReadOrWriteMemory() &&
+          !intrinsic->isConvergent())
+        return "";
+    }
+    const Function* callee = call->getCalledFunction();
+    if (call->isInlineAsm()) return "has assembly";
+    return "calls " + (callee != nullptr ? callee->getName().str() : std::string("a function pointer"));
+  }
+  if (instruction.isAtomic()) return "has an atomic access";
+  if (instruction.isVolatile()) return "has a volatile access";
+  if (auto* store = dyn_cast<StoreInst>(&instruction)) {
+    if (store->getValueOperand()->getType()->isPointerTy()) return "stores a pointer";
+    return "";
+  }
+  if (isa<LoadInst>(instruction)) return instruction.getType()->isPointerTy() ? "reads a pointer" : "";
+  if (isa<PtrToIntInst>(instruction) || isa<IntToPtrInst>(instruction))
+    return "computes with addresses as numbers";
+  if (instruction.mayReadOrWriteMemory() || instruction.mayThrow())
+    return "has an instruction with effects that are not known";
+  return "";
+}
+
+// Returns true when the array is the loop's own: what it holds at the start of an iteration is not defined.
+bool IsOwn(const AllocaInst& local, const Loop& loop) {
+  bool begins = false;
+  for (const User* user : local.users()) {
+    auto* instruction = dyn_cast<Instruction>(user);
+    if (instruction == nullptr || !loop.contains(instruction)) return false;
+    auto* intrinsic = dyn_cast<IntrinsicInst>(instruction);
+    begins |= intrinsic != nullptr && intrinsic->getIntrinsicID() == Intrinsic::lifetime_start;
+  }
+  return begins && isa<ConstantInt>(local.getArraySize());
+}
+
+// Comparisons of addresses are the same on copies only where both belong to one array.
+bool ComparesAddresses(const Instruction& instruction, ScalarEvolution& evolution) {
+  auto* comparison = dyn_cast<ICmpInst>(&instruction);
+  if (comparison == nullptr || !comparison->getOperand(0)->getType()->isPointerTy()) return false;
+  auto base = [&](unsigned operand) {
+    return evolution.getPointerBase(evolution.getSCEV(comparison->getOperand(operand)));
+  };
+  return base(0) != base(1);
+}
+
+}  // namespace
+
+const Instruction* EndOfLoop(const Loop& loop) {
+  auto* branch = dyn_cast<BranchInst>(loop.getLoopLatch()->getTerminator());
+  auto* comparison =
+      branch != nullptr && branch->isConditional() ? dyn_cast<ICmpInst>(branch->getCondition()) : nullptr;
+  return comparison != nullptr && comparison->hasOneUse() && loop.contains(comparison) ? comparison : nullptr;
+}
+
+std::string NameOf(const LoopArray& array) {
+  return array.address->hasName() ? array.address->getName().str() : "an array";
+}
+
+std::string FindAccesses(const LoopInfo& loops, ExactNumbers& numbers, LoopAccesses& found) {
+  const Loop& loop = numbers.loop();
+  ScalarEvolution& evolution = numbers.evolution();
+  for (BasicBlock* block : loop.blocks())
+    for (Instruction& instruction : *block) {
+      if (std::string why = WhyNotInstruction(instruction); !why.empty()) return why;
+      if (&instruction != EndOfLoop(loop) && ComparesAddresses(instruction, evolution))
+        return "compares addresses";
+      Value* address = getLoadStorePointerOperand(&instruction);
+      if (address == nullptr) continue;
+      if (found.accesses.size() == kMostAccesses)
+        return "has more than " + std::to_string(kMostAccesses) + " accesses";
+      const DataLayout& layout = instruction.getModule()->getDataLayout();
+      const TypeSize size = layout.getTypeStoreSize(getLoadStoreType(&instruction));
+      if (size.isScalable()) return "has vectors of unknown length";
+      LoopAccess access{
+          &instruction, isa<StoreInst>(instruction), static_cast<int64_t>(size.getFixedValue()), 0, {},
+          nullptr};
+      for (const Loop* around = loops.getLoopFor(block); around != nullptr;
+           around = around->getParentLoop()) {
+        access.nest.insert(access.nest.begin(), around);
+        if (around == &loop) break;
+      }
+      const SCEV* place = evolution.getSCEVAtScope(address, loops.getLoopFor(block));
+      const SCEV* base = evolution.getPointerBase(place);
+      auto* value = dyn_cast<SCEVUnknown>(base);
+      if (value == nullptr || !evolution.isLoopInvariant(base, &loop))
+        return access.written ? "writes through a pointer that changes"
+                              : "reads through a pointer that changes";
+      if (auto* local = dyn_cast<AllocaInst>(value->getValue()); local != nullptr && IsOwn(*local, loop)) {
+        found.own.insert(local);
+        continue;
+      }
+      auto array = std::find_if(found.arrays.begin(), found.arrays.end(),
+                                [&](const LoopArray& known) { return known.base == base; });
+      if (array == found.arrays.end()) array = found.arrays.insert(array, {base, value->getValue(), false});
+      array->written |= access.written;
+      access.array = static_cast<unsigned>(array - found.arrays.begin());
+      const SCEV* offset = evolution.getMinusSCEV(place, base);
+      if (!isa<SCEVCouldNotCompute>(offset)) access.offset = numbers.Exact(offset);
+      if (access.offset != nullptr) numbers.Limit(access.offset, 62);
+      found.accesses.push_back(std::move(access));
+    }
+  return "";
+}
+
+}  // namespace fusion

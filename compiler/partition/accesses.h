@@ -1,0 +1,45 @@
+// Loads and stores of a loop: the array that each belongs to, and where in it.
+#pragma once
+
+#include <llvm/IR/Instructions.h>
+
+#include <string>
+#include <vector>
+
+#include "compiler/partition/iteration_space.h"
+
+namespace fusion {
+
+struct LoopAccess {
+  llvm::Instruction* instruction;
+  bool written;
+  int64_t bytes;
+  unsigned array;  // in LoopAccesses::arrays
+  LoopNest nest;
+  const llvm::SCEV* offset;  // behind the array's address, bytes, exact; null where it is no affine number
+};
+
+struct LoopArray {
+  const llvm::SCEV* base;  // its address
+  llvm::Value* address;
+  bool written;
+};
+
+struct LoopAccesses {
+  std::vector<LoopArray> arrays;
+  std::vector<LoopAccess> accesses;
+  // Local arrays whose lifetime is one iteration: each thread has its own.
+  llvm::SetVector<llvm::AllocaInst*> own;
+};
+
+// Finds the accesses of numbers.loop(). Returns "", or why the loop cannot be taken apart.
+std::string FindAccesses(const llvm::LoopInfo& loops, ExactNumbers& numbers, LoopAccesses& found);
+
+// The comparison that ends the loop, where nothing else uses it: a function of a range of iterations needs
+// none.
+const llvm::Instruction* EndOfLoop(const llvm::Loop& loop);
+
+// "C" or "an array": how people know it.
+std::string NameOf(const LoopArray& array);
+
+}  // namespace fusion

@@ -1,0 +1,51 @@
+#include "compiler/partition/canonical.h"
+
+#include <llvm/Analysis/InlineCost.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Transforms/IPO/Inliner.h>
+#include <llvm/Transforms/InstCombine/InstCombine.h>
+#include <llvm/Transforms/Scalar/EarlyCSE.h>
+#include <llvm/Transforms/Scalar/LICM.h>
+#include <llvm/Transforms/Scalar/LoopPassManager.h>
+#include <llvm/Transforms/Scalar/LoopRotation.h>
+#include <llvm/Transforms/Scalar/SROA.h>
+#include <llvm/Transforms/Scalar/SimplifyCFG.h>
+#include <llvm/Transforms/Utils/LCSSA.h>
+#include <llvm/Transforms/Utils/LoopSimplify.h>
+#include <llvm/Transforms/Utils/Mem2Reg.h>
+
+namespace fusion {
+
+using namespace llvm;
+
+void Canonicalise(Module& module, ModuleAnalysisManager& analyses) {
+  ModulePassManager passes;
+  ModuleInlinerWrapperPass inliner(getInlineParams(/*Threshold=*/225));  // as clang -O2 has it
+  FunctionPassManager between;
+  between.addPass(SROAPass(SROAOptions::ModifyCFG));
+  between.addPass(EarlyCSEPass(/*UseMemorySSA=*/true));
+  between.addPass(SimplifyCFGPass());
+  between.addPass(InstCombinePass());
+  inliner.getPM().addPass(createCGSCCToFunctionPassAdaptor(std::move(between)));
+  passes.addPass(std::move(inliner));
+  FunctionPassManager of_function;
+  of_function.addPass(PromotePass());
+  of_function.addPass(SROAPass(SROAOptions::ModifyCFG));
+  of_function.addPass(EarlyCSEPass(true));
+  of_function.addPass(InstCombinePass());
+  of_function.addPass(SimplifyCFGPass());
+  of_function.addPass(LoopSimplifyPass());
+  of_function.addPass(LCSSAPass());
+  of_function.addPass(createFunctionToLoopPassAdaptor(LoopRotatePass(/*EnableHeaderDuplication=*/true)));
+  of_function.addPass(InstCombinePass());
+  of_function.addPass(SimplifyCFGPass());
+  of_function.addPass(createFunctionToLoopPassAdaptor(LICMPass(LICMOptions()), /*UseMemorySSA=*/true));
+  of_function.addPass(InstCombinePass());
+  of_function.addPass(EarlyCSEPass(true));
+  of_function.addPass(LoopSimplifyPass());
+  of_function.addPass(LCSSAPass());
+  passes.addPass(createModuleToFunctionPassAdaptor(std::move(of_function)));
+  passes.run(module, analyses);
+}
+
+}  // namespace fusion

@@ -1,0 +1,169 @@
+#include "compiler/partition/columns.h"
+
+#include <llvm/Analysis/AssumptionCache.h>
+#include <llvm/Analysis/TargetLibraryInfo.h>
+#include <llvm/IR/Dominators.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Module.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/TargetParser/Triple.h>
+#include <llvm/Transforms/Scalar/LoopPassManager.h>
+#include <llvm/Transforms/Scalar/SimpleLoopUnswitch.h>
+#include <llvm/Transforms/Scalar/SimplifyCFG.h>
+#include <llvm/Transforms/Utils/LCSSA.h>
+#include <llvm/Transforms/Utils/LoopSimplify.h>
+#include <llvm/Transforms/Utils/ScalarEvolutionExpander.h>
+
+#include <algorithm>
+
+#include "compiler/partition/elements.h"
+
+namespace fusion {
+
+using namespace llvm;
+
+namespace {
+
+// A loop that can be cut to one iteration: counters alone go from one to the next, and nothing comes out.
+bool CanBeCut(const Loop& loop, ScalarEvolution& evolution) {
+  if (loop.getExitingBlock() == nullptr || loop.getExitingBlock() != loop.getLoopLatch() ||
+      loop.getExitBlock() == nullptr)
+    return false;
+  for (PHINode& counter : loop.getHeader()->phis()) {
+    auto* recurrence = evolution.isSCEVable(counter.getType())
+                           ? dyn_cast<SCEVAddRecExpr>(evolution.getSCEV(&counter))
+                           : nullptr;
+    if (recurrence == nullptr || recurrence->getLoop() != &loop || !recurrence->isAffine() ||
+        !isa<SCEVConstant>(recurrence->getStepRecurrence(evolution)))
+      return false;
+  }
+  for (BasicBlock* block : loop.blocks())
+    for (Instruction& instruction : *block)
+      for (User* user : instruction.users())
+        if (!loop.contains(cast<Instruction>(user)->getParent())) return false;
+  return true;
+}
+
+// Takes conditions that do not change in a loop out of it. LLVM does that for no GPU, as threads might
+// diverge; these are the same for all threads, and without them an element stays in a register while a loop
+// adds to it.
+void HoistConditions(Function& function) {
+  PassBuilder builder;
+  LoopAnalysisManager of_loops;
+  FunctionAnalysisManager of_functions;
+  CGSCCAnalysisManager of_calls;
+  ModuleAnalysisManager of_module;
+  builder.registerModuleAnalyses(of_module);
+  builder.registerCGSCCAnalyses(of_calls);
+  builder.registerFunctionAnalyses(of_functions);
+  builder.registerLoopAnalyses(of_loops);
+  builder.crossRegisterProxies(of_loops, of_functions, of_calls, of_module);
+  FunctionPassManager passes;
+  passes.addPass(SimplifyCFGPass());
+  passes.addPass(LoopSimplifyPass());
+  passes.addPass(LCSSAPass());
+  passes.addPass(
+      createFunctionToLoopPassAdaptor(SimpleLoopUnswitchPass(/*NonTrivial=*/true), /*UseMemorySSA=*/true));
+  passes.run(function, of_functions);
+}
+
+bool IsOfColumn(const LoopAccess& access) {
+  return access.nest.size() > 1 && access.nest.back()->isInnermost();
+}
+
+// Returns true when accesses of two different columns of one iteration may meet.
+bool ColumnsMeet(const LoopAccess& one, const LoopAccess& other, const isl::map& elements,
+                 const isl::map& elements_of_other) {
+  const isl::map both =
+      elements.apply_range(elements_of_other.reverse()).equate(isl::dim::in, 0, isl::dim::out, 0);
+  const isl::map same = both.equate(isl::dim::in, static_cast<int>(one.nest.size()) - 1, isl::dim::out,
+                                    static_cast<int>(other.nest.size()) - 1);
+  return !both.subtract(same).is_empty().is_true();
+}
+
+}  // namespace
+
+bool FindColumns(const LoopInfo& loops, const LoopAccesses& accesses, ExactNumbers& numbers,
+                 IterationSpace& space, const isl::set& assumed, LinearBound& last) {
+  const Loop& loop = numbers.loop();
+  const SCEV* count = nullptr;
+  for (const Loop* inner : loops.getLoopsInPreorder()) {
+    if (inner == &loop || !loop.contains(inner) || !inner->isInnermost()) continue;
+    const SCEV* of_inner = numbers.LastCount(*inner);
+    if (of_inner == nullptr || (count != nullptr && of_inner != count) ||
+        !CanBeCut(*inner, numbers.evolution()))
+      return false;
+    count = of_inner;
+  }
+  if (count == nullptr) return false;
+  // It changes with the loop's own counter alone, by a constant each time.
+  auto* counter = dyn_cast<SCEVAddRecExpr>(count);
+  const bool changes = counter != nullptr && counter->getLoop() == &loop;
+  if (!numbers.evolution().isLoopInvariant(changes ? counter->getStart() : count, &loop)) return false;
+  last = Ranges(numbers).Most(count);
+  if (last.constant == nullptr || !accesses.own.empty()) return false;
+  for (unsigned array = 0; array < accesses.arrays.size(); ++array) {
+    if (!accesses.arrays[array].written) continue;
+    bool apart = false;
+    for (const ArrayShape& shape : PossibleShapes(accesses, array, numbers)) {
+      apart = true;
+      Elements elements(shape, numbers, space);
+      std::vector<std::pair<const LoopAccess*, isl::map>> touched;
+      for (const LoopAccess& access : accesses.accesses) {
+        if (access.array != array) continue;
+        if (!IsOfColumn(access)) return false;
+        touched.push_back({&access, elements.Of(access)});
+        if (touched.back().second.is_null()) apart = false;
+      }
+      // The shape must need nothing but what was assumed to prove the iterations independent.
+      if (!apart || !assumed.intersect_params(space.Known()).is_subset(elements.within()).is_true()) {
+        apart = false;
+        continue;
+      }
+      for (const auto& [writer, written] : touched)
+        for (const auto& [other, of_other] : touched)
+          if (writer->written && ColumnsMeet(*writer, *other, written.intersect_params(assumed), of_other))
+            apart = false;
+      if (apart) break;
+    }
+    if (!apart) return false;
+  }
+  return true;
+}
+
+void CutToColumn(Function& body, Value* column) {
+  DominatorTree dominators(body);
+  LoopInfo loops(dominators);
+  AssumptionCache assumptions(body);
+  TargetLibraryInfoImpl functions(Triple(body.getParent()->getTargetTriple()));
+  TargetLibraryInfo library(functions, &body);
+  ScalarEvolution evolution(body, library, assumptions, dominators, loops);
+  for (Loop* loop : loops.getLoopsInPreorder()) {
+    if (!loop->isInnermost() || loop->getParentLoop() == nullptr) continue;
+    BasicBlock *before = loop->getLoopPreheader(), *latch = loop->getLoopLatch(),
+               *after = loop->getExitBlock();
+    IRBuilder<> builder(before->getTerminator());
+    SmallVector<std::pair<PHINode*, Value*>, 4> counters;
+    for (PHINode& counter : loop->getHeader()->phis()) {
+      auto* recurrence = cast<SCEVAddRecExpr>(evolution.getSCEV(&counter));
+      const APInt& step = cast<SCEVConstant>(recurrence->getStepRecurrence(evolution))->getAPInt();
+      Value* start = counter.getIncomingValueForBlock(before);
+      Value* distance =
+          builder.CreateMul(column, builder.getInt64(static_cast<uint64_t>(step.getSExtValue())));
+      counters.push_back(
+          {&counter, start->getType()->isPointerTy()
+                         ? builder.CreateGEP(builder.getInt8Ty(), start, distance)
+                         : builder.CreateAdd(start, builder.CreateSExtOrTrunc(distance, start->getType()))});
+    }
+    for (const auto& [counter, value] : counters) {
+      counter->replaceAllUsesWith(value);
+      counter->eraseFromParent();
+    }
+    Instruction* end = latch->getTerminator();
+    IRBuilder<>(end).CreateBr(after);
+    end->eraseFromParent();
+  }
+  HoistConditions(body);
+}
+
+}  // namespace fusion

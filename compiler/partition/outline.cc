@@ -1,0 +1,184 @@
+#include "compiler/partition/outline.h"
+
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/MDBuilder.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/ReplaceConstant.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/Transforms/Utils/Cloning.h>
+
+namespace fusion {
+
+using namespace llvm;
+
+namespace {
+
+// Values from outside that the loop uses, but for constants.
+SetVector<Value*> UsedFromOutside(const Loop& loop, const LoopAccesses& accesses) {
+  SetVector<Value*> used;
+  for (BasicBlock* block : loop.blocks())
+    for (Instruction& instruction : *block) {
+      if (instruction.isDebugOrPseudoInst() || instruction.isLifetimeStartOrEnd() ||
+          isa<AssumeInst>(instruction))
+        continue;
+      if (&instruction == EndOfLoop(loop)) continue;
+      for (Use& use : instruction.operands()) {
+        if (auto* local = dyn_cast<AllocaInst>(use); local != nullptr && accesses.own.contains(local))
+          continue;
+        if (isa<Constant>(use) || isa<BasicBlock>(use) || isa<MetadataAsValue>(use)) continue;
+        if (auto* inside = dyn_cast<Instruction>(use);
+            inside != nullptr && loop.contains(inside->getParent()))
+          continue;
+        used.insert(use);
+      }
+    }
+  return used;
+}
+
+// Loads and stores of different arrays touch different memory: the program has asked before.
+void SayThatArraysAreApart(const LoopAccesses& accesses, ValueToValueMapTy& copies, LLVMContext& context) {
+  MDBuilder metadata(context);
+  MDNode* domain = metadata.createAnonymousAliasScopeDomain("fusion");
+  std::vector<MDNode*> scopes;
+  for (size_t array = 0; array < accesses.arrays.size(); ++array)
+    scopes.push_back(metadata.createAnonymousAliasScope(domain));
+  for (const LoopAccess& access : accesses.accesses) {
+    auto* copy = cast<Instruction>(copies[access.instruction]);
+    SmallVector<Metadata*, 8> own{scopes[access.array]}, others;
+    for (size_t array = 0; array < scopes.size(); ++array)
+      if (array != access.array) others.push_back(scopes[array]);
+    auto add = [&](unsigned kind, ArrayRef<Metadata*> more) {
+      copy->setMetadata(kind, MDNode::concatenate(copy->getMetadata(kind), MDNode::get(context, more)));
+    };
+    add(LLVMContext::MD_alias_scope, own);
+    if (!others.empty()) add(LLVMContext::MD_noalias, others);
+  }
+}
+
+}  // namespace
+
+std::string Outline(const LoopAccesses& accesses, ExactNumbers& numbers, const std::string& name,
+                    OutlinedLoop& outlined) {
+  const Loop& loop = numbers.loop();
+  ScalarEvolution& evolution = numbers.evolution();
+  BasicBlock *before = loop.getLoopPreheader(), *after = loop.getExitBlock(), *header = loop.getHeader(),
+             *latch = loop.getLoopLatch();
+  Function& around = *header->getParent();
+  Module& module = *around.getParent();
+  LLVMContext& context = module.getContext();
+
+  SetVector<Value*> captured = UsedFromOutside(loop, accesses);
+  for (unsigned array = 0; array < accesses.arrays.size(); ++array)
+    captured.insert(accesses.arrays[array].address);
+  outlined.captured.assign(captured.begin(), captured.end());
+  SmallVector<Constant*, 4> globals;
+  for (unsigned field = 0; field < outlined.captured.size(); ++field) {
+    Value* value = outlined.captured[field];
+    if (auto* global = dyn_cast<Constant>(value)) globals.push_back(global);
+    if (!value->getType()->isPointerTy()) continue;
+    const SCEV* base = evolution.getPointerBase(evolution.getSCEV(value));
+    unsigned array = 0;
+    while (array < accesses.arrays.size() && accesses.arrays[array].base != base) ++array;
+    if (array == accesses.arrays.size()) return "uses an address that belongs to no array of it";
+    outlined.pointers.push_back({field, array});
+  }
+  for (PHINode& counter : header->phis()) {
+    auto* recurrence = cast<SCEVAddRecExpr>(evolution.getSCEV(&counter));
+    if (!isa<SCEVConstant>(recurrence->getStepRecurrence(evolution)))
+      return "has a counter whose step is not constant";
+  }
+
+  std::vector<Type*> fields;
+  for (Value* value : outlined.captured) fields.push_back(value->getType());
+  outlined.context = StructType::create(context, fields, name + ".context");
+  Type* integer = Type::getInt64Ty(context);
+  auto* type =
+      FunctionType::get(Type::getVoidTy(context), {integer, integer, PointerType::getUnqual(context)}, false);
+  Function* body = Function::Create(type, GlobalValue::InternalLinkage, name, module);
+  outlined.body = body;
+  AttrBuilder attributes(context, around.getAttributes().getFnAttrs());
+  for (Attribute::AttrKind kind :
+       {Attribute::AlwaysInline, Attribute::InlineHint, Attribute::Memory, Attribute::NoReturn,
+        Attribute::AllocSize, Attribute::AllocKind, Attribute::ReturnsTwice})
+    attributes.removeAttribute(kind);
+  body->addFnAttrs(attributes);
+  body->addFnAttr(Attribute::NoInline);
+  body->addFnAttr(Attribute::NoUnwind);
+
+  BasicBlock *entry = BasicBlock::Create(context, "entry", body),
+             *end = BasicBlock::Create(context, "end", body);
+  IRBuilder<> builder(entry);
+  ValueToValueMapTy copies;
+  for (unsigned field = 0; field < outlined.captured.size(); ++field) {
+    Value* value = outlined.captured[field];
+    copies[value] = builder.CreateLoad(value->getType(),
+                                       builder.CreateStructGEP(outlined.context, body->getArg(2), field),
+                                       value->getName());
+  }
+  for (AllocaInst* local : accesses.own) copies[local] = builder.Insert(local->clone());
+  SmallVector<BasicBlock*, 16> blocks;
+  for (BasicBlock* block : loop.blocks()) {
+    BasicBlock* copy = CloneBasicBlock(block, copies, "", body);
+    copies[block] = copy;
+    blocks.push_back(copy);
+  }
+  copies[before] = entry;
+  copies[after] = end;
+  for (BasicBlock* block : blocks)
+    for (Instruction& instruction : make_early_inc_range(*block)) {
+      instruction.dropDbgRecords();
+      instruction.setDebugLoc(DebugLoc());
+      if (instruction.isDebugOrPseudoInst() || instruction.isLifetimeStartOrEnd() ||
+          isa<AssumeInst>(instruction) || isa<NoAliasScopeDeclInst>(instruction))
+        instruction.eraseFromParent();
+    }
+  SayThatArraysAreApart(accesses, copies, context);
+  DenseMap<Constant*, Value*> addresses;
+  for (Constant* global : globals) {
+    addresses[global] = copies[global];
+    copies.erase(global);  // constants are mapped by name below
+  }
+  remapInstructionsInBlocks(blocks, copies);
+  // Addresses of globals inside of constants become instructions, so that the copies of these arrays are
+  // used.
+  convertUsersOfConstantsToInstructions(globals, body);
+  for (BasicBlock* block : blocks)
+    for (Instruction& instruction : *block)
+      for (Use& use : instruction.operands())
+        if (auto* constant = dyn_cast<Constant>(use))
+          if (auto address = addresses.find(constant); address != addresses.end()) use.set(address->second);
+
+  // Each counter starts where iteration `first` has it, and a new one counts up to `last`.
+  Value *first = body->getArg(0), *last = body->getArg(1);
+  auto *new_header = cast<BasicBlock>(copies[header]), *new_latch = cast<BasicBlock>(copies[latch]);
+  for (PHINode& counter : header->phis()) {
+    auto* recurrence = cast<SCEVAddRecExpr>(evolution.getSCEV(&counter));
+    const APInt& step = cast<SCEVConstant>(recurrence->getStepRecurrence(evolution))->getAPInt();
+    auto* copy = cast<PHINode>(copies[&counter]);
+    Value* start = copy->getIncomingValueForBlock(entry);
+    Value* distance = builder.CreateMul(first, builder.getInt64(static_cast<uint64_t>(step.getSExtValue())));
+    copy->setIncomingValueForBlock(
+        entry, start->getType()->isPointerTy()
+                   ? builder.CreateGEP(builder.getInt8Ty(), start, distance)
+                   : builder.CreateAdd(start, builder.CreateSExtOrTrunc(distance, start->getType())));
+  }
+  builder.CreateBr(new_header);
+  PHINode* count = IRBuilder<>(new_header, new_header->begin()).CreatePHI(integer, 2, "iteration");
+  Instruction* old_end = new_latch->getTerminator();
+  builder.SetInsertPoint(old_end);
+  Value* next = builder.CreateAdd(count, builder.getInt64(1), "next", true, true);
+  count->addIncoming(first, entry);
+  count->addIncoming(next, new_latch);
+  Instruction* new_end = builder.CreateCondBr(builder.CreateICmpSLT(next, last), new_header, end);
+  if (MDNode* hints = old_end->getMetadata(LLVMContext::MD_loop))
+    new_end->setMetadata(LLVMContext::MD_loop, hints);
+  old_end->eraseFromParent();
+  if (const Instruction* comparison = EndOfLoop(loop))
+    cast<Instruction>(copies[comparison])->eraseFromParent();
+  builder.SetInsertPoint(end);
+  builder.CreateRetVoid();
+  return "";
+}
+
+}  // namespace fusion

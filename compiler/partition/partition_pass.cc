@@ -1,0 +1,322 @@
+#include "compiler/partition/partition_pass.h"
+
+#include <llvm/ADT/StringExtras.h>
+#include <llvm/Analysis/AliasAnalysis.h>
+#include <llvm/Analysis/OptimizationRemarkEmitter.h>
+#include <llvm/Demangle/Demangle.h>
+#include <llvm/IR/Dominators.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/Path.h>
+#include <llvm/TargetParser/Triple.h>
+#include <llvm/Transforms/Utils/ScalarEvolutionExpander.h>
+
+#include <set>
+#include <string>
+
+#include "client/partition/site.h"
+#include "compiler/partition/canonical.h"
+#include "compiler/partition/columns.h"
+#include "compiler/partition/device_code.h"
+#include "compiler/partition/loop_form.h"
+#include "compiler/partition/originals.h"
+#include "compiler/partition/selection.h"
+#include "compiler/partition/site.h"
+
+namespace fusion {
+
+using namespace llvm;
+
+namespace {
+
+constexpr char kRemarks[] = "fusion";  // -Rpass=fusion, -Rpass-missed=fusion
+
+bool MayBeTakenApart(const Function& function) {
+  for (Attribute::AttrKind kind :
+       {Attribute::StrictFP, Attribute::Naked, Attribute::PresplitCoroutine, Attribute::SanitizeAddress,
+        Attribute::SanitizeThread, Attribute::SanitizeMemory, Attribute::SanitizeHWAddress,
+        Attribute::ReturnsTwice})
+    if (function.hasFnAttribute(kind)) return false;
+  return !function.callsFunctionThatReturnsTwice();
+}
+
+// One loop on its way to a call: all that is known of it.
+class LoopCandidate {
+ public:
+  LoopCandidate(Loop& loop, Function& function, FunctionAnalysisManager& analyses)
+      : loop_(loop),
+        function_(function),
+        analyses_(analyses),
+        numbers_(analyses.getResult<ScalarEvolutionAnalysis>(function), loop),
+        space_(numbers_) {}
+
+  // Returns "", or why the loop stays as it is: then nothing was changed.
+  std::string Partition(const std::string& name, std::string& description, DeviceKernel& kernel) {
+    const LoopInfo& loops = analyses_.getResult<LoopAnalysis>(function_);
+    if (std::string why = WhyNotCounted(loop_, numbers_); !why.empty()) return why;
+    if (std::string why = FindAccesses(loops, numbers_, accesses_); !why.empty()) return "it " + why;
+    if (std::none_of(accesses_.arrays.begin(), accesses_.arrays.end(),
+                     [](const LoopArray& array) { return array.written; }))
+      return "it writes nothing";
+    facts_.accesses = &accesses_;
+    facts_.last = numbers_.LastCount(loop_);
+    Independence independence = FindDependence(accesses_, numbers_, space_);
+    if (!independence.why_not.empty()) return independence.why_not;
+    facts_.assumed = independence.assumed;
+    if (std::string why = FindRanges(); !why.empty()) return why;
+    if (std::string why = FindOverlaps(); !why.empty()) return why;
+    FindWork(loops);
+    FindColumnsOfIteration(loops);
+    if (std::string why = WhyNoSite(facts_, numbers_); !why.empty()) return why;
+    OutlinedLoop outlined;
+    if (std::string why = Outline(accesses_, numbers_, name, outlined); !why.empty()) return "it " + why;
+    std::string why_no_kernel = WhyNoKernel(*outlined.body, *outlined.context);
+    for (const AccessRange& range : facts_.ranges)
+      if ((range.flags & FUSION_PARTITION_UNBOUNDED) != 0)
+        why_no_kernel = "reads anywhere in " + NameOf(accesses_.arrays[range.array]);
+    if (!why_no_kernel.empty()) facts_.last_column = {};
+    description = Describe();
+    if (why_no_kernel.empty()) {
+      for (char letter : name) outlined.kernel += isAlnum(letter) ? letter : '_';
+    } else {
+      description += "; on the host alone, as it " + why_no_kernel;
+    }
+    kernel = {outlined.body, outlined.context, outlined.kernel, facts_.last_column.constant != nullptr};
+    MakeSite(facts_, numbers_, loop_, outlined);
+    return "";
+  }
+
+ private:
+  std::string FindRanges() {
+    Ranges ranges(numbers_);
+    const DominatorTree& dominators = analyses_.getResult<DominatorTreeAnalysis>(function_);
+    ScalarEvolution& evolution = numbers_.evolution();
+    for (const LoopAccess& access : accesses_.accesses) {
+      AccessRange range{
+          access.array, {}, {}, access.written ? FUSION_PARTITION_WRITTEN : FUSION_PARTITION_READ};
+      if (access.offset != nullptr) {
+        range.first = ranges.Least(access.offset);
+        range.end = ranges.Most(access.offset);
+      }
+      if (range.first.constant == nullptr || range.end.constant == nullptr) {
+        if (access.written)
+          return "what it writes of " + NameOf(accesses_.arrays[access.array]) +
+                 " is not known before the loop";
+        range.first = range.end = {evolution.getZero(numbers_.type()), evolution.getZero(numbers_.type())};
+        range.flags |= FUSION_PARTITION_UNBOUNDED;
+        Join(range);
+        continue;
+      }
+      range.end.constant = evolution.getAddExpr(
+          range.end.constant, evolution.getConstant(numbers_.type(), static_cast<uint64_t>(access.bytes)));
+      if (!TouchesAll(access, dominators, numbers_)) range.flags |= FUSION_PARTITION_PARTIAL;
+      Join(range);
+    }
+    for (const SCEV* number : ranges.not_negative()) facts_.not_negative.insert(number);
+    for (const SCEV* number : numbers_.not_negative()) {
+      const LinearBound least = ranges.Least(number);
+      if (least.constant == nullptr) return "a number in it may be negative";
+      facts_.not_negative.insert(least.constant);
+      facts_.not_negative.insert(
+          evolution.getAddExpr(least.constant, evolution.getMulExpr(least.slope, facts_.last)));
+    }
+    for (const AccessRange& range : facts_.ranges)
+      for (const LinearBound& bound : {range.first, range.end})
+        for (const SCEV* number :
+             {bound.constant, bound.slope, evolution.getMulExpr(bound.slope, facts_.last)})
+          numbers_.Limit(number, 62);
+    return "";
+  }
+  void FindColumnsOfIteration(const LoopInfo& loops) {
+    LinearBound last;
+    if (!FindColumns(loops, accesses_, numbers_, space_, facts_.assumed, last)) return;
+    Instruction* before = loop_.getLoopPreheader()->getTerminator();
+    SCEVExpander expander(numbers_.evolution(), before->getModule()->getDataLayout(), "fusion");
+    if (!expander.isSafeToExpandAt(last.constant, before) || !expander.isSafeToExpandAt(last.slope, before))
+      return;
+    facts_.last_column = last;
+    for (const SCEV* number : {last.constant, numbers_.evolution().getMulExpr(last.slope, facts_.last)})
+      numbers_.Limit(number, 61);
+  }
+  // Accesses with the same bounds are one range.
+  void Join(const AccessRange& range) {
+    for (AccessRange& known : facts_.ranges)
+      if (known.array == range.array && known.first.constant == range.first.constant &&
+          known.first.slope == range.first.slope && known.end.constant == range.end.constant &&
+          known.end.slope == range.end.slope &&
+          ((known.flags ^ range.flags) & ~(FUSION_PARTITION_READ | FUSION_PARTITION_WRITTEN)) == 0) {
+        known.flags |= range.flags;
+        return;
+      }
+    facts_.ranges.push_back(range);
+  }
+  std::string FindOverlaps() {
+    AAResults& aliases = analyses_.getResult<AAManager>(function_);
+    const std::vector<LoopArray>& arrays = accesses_.arrays;
+    for (unsigned first = 0; first < arrays.size(); ++first)
+      for (unsigned second = first + 1; second < arrays.size(); ++second)
+        if ((arrays[first].written || arrays[second].written) &&
+            !aliases.isNoAlias(MemoryLocation::getBeforeOrAfter(arrays[first].address),
+                               MemoryLocation::getBeforeOrAfter(arrays[second].address)))
+          facts_.may_overlap.push_back({first, second});
+    for (const AccessRange& range : facts_.ranges)
+      for (const auto& [first, second] : facts_.may_overlap)
+        if ((range.flags & FUSION_PARTITION_UNBOUNDED) != 0 &&
+            (range.array == first || range.array == second))
+          return NameOf(arrays[first]) + " and " + NameOf(arrays[second]) +
+                 " may overlap, and what it reads of them is not known before the loop";
+    return "";
+  }
+  void FindWork(const LoopInfo& loops) {
+    for (BasicBlock* block : loop_.blocks()) {
+      LoopNest nest;
+      for (const Loop* around = loops.getLoopFor(block); around != nullptr;
+           around = around->getParentLoop()) {
+        nest.insert(nest.begin(), around);
+        if (around == &loop_) break;
+      }
+      const double instructions = static_cast<double>(block->sizeWithoutDebug());
+      auto known = std::find_if(facts_.work.begin(), facts_.work.end(),
+                                [&](const auto& work) { return work.first == nest; });
+      if (known == facts_.work.end())
+        facts_.work.push_back({nest, instructions});
+      else
+        known->second += instructions;
+    }
+  }
+  std::string Describe() {
+    std::string text;
+    for (size_t array = 0; array < accesses_.arrays.size(); ++array) {
+      uint32_t flags = 0;
+      for (const AccessRange& range : facts_.ranges)
+        if (range.array == array) flags |= range.flags;
+      text += (text.empty() ? "" : ", ") + NameOf(accesses_.arrays[array]) +
+              ((flags & FUSION_PARTITION_UNBOUNDED) != 0 ? " (read anywhere)"
+               : (flags & FUSION_PARTITION_READ) != 0 && (flags & FUSION_PARTITION_WRITTEN) != 0
+                   ? " (read, written)"
+               : (flags & FUSION_PARTITION_WRITTEN) != 0 ? " (written)"
+                                                         : " (read)");
+    }
+    const std::string conditions = Conditions(facts_);
+    if (facts_.last_column.constant != nullptr) text += "; columns of an iteration on the device";
+    return text + (conditions.empty() ? "" : "; checked before each run: " + conditions);
+  }
+
+  Loop& loop_;
+  Function& function_;
+  FunctionAnalysisManager& analyses_;
+  ExactNumbers numbers_;
+  IterationSpace space_;
+  LoopAccesses accesses_;
+  LoopFacts facts_;
+};
+
+// Takes the outermost parallel loops of a function, one after another. Returns the functions that their
+// bodies became.
+std::vector<DeviceKernel> PartitionFunction(Function& function, FunctionAnalysisManager& analyses) {
+  std::vector<DeviceKernel> bodies;
+  std::set<BasicBlock*> seen, done;  // headers
+  for (bool again = true; again;) {
+    again = false;
+    for (Loop* loop : analyses.getResult<LoopAnalysis>(function).getLoopsInPreorder()) {
+      bool inside = false;
+      for (Loop* around = loop->getParentLoop(); around != nullptr; around = around->getParentLoop())
+        inside |= done.count(around->getHeader()) > 0;
+      if (inside || !seen.insert(loop->getHeader()).second) continue;
+      OptimizationRemarkEmitter& remarks = analyses.getResult<OptimizationRemarkEmitterAnalysis>(function);
+      const DebugLoc place = loop->getStartLoc();
+      BasicBlock* header = loop->getHeader();
+      std::string description, why, where;
+      // A loop of a header is one of many functions.
+      if (place && (place->getInlinedAt() != nullptr ||
+                    sys::path::filename(place->getFilename()) !=
+                        sys::path::filename(function.getParent()->getSourceFileName())))
+        where = " (in " + demangle(function.getName()) + ")";
+      DeviceKernel body;
+      {
+        LoopCandidate candidate(*loop, function, analyses);
+        why = candidate.Partition((function.getName() + ".fusion." + Twine(bodies.size())).str(), description,
+                                  body);
+      }
+      if (!why.empty()) {
+        remarks.emit([&] {
+          return OptimizationRemarkMissed(kRemarks, "NotPartitioned", place, header)
+                 << "not partitioned: " << why << where;
+        });
+        continue;
+      }
+      remarks.emit([&] {
+        return OptimizationRemark(kRemarks, "Partitioned", place, header)
+               << "loop partitioned: " << description << where;
+      });
+      bodies.push_back(body);
+      done.insert(header);
+      analyses.invalidate(function, PreservedAnalyses::none());
+      again = true;
+      break;
+    }
+  }
+  return bodies;
+}
+
+}  // namespace
+
+PreservedAnalyses PartitionPass::run(Module& module, ModuleAnalysisManager&) {
+  const Triple triple(module.getTargetTriple());
+  if (!triple.isOSLinux() || !triple.isX86() || !triple.isArch64Bit()) return PreservedAnalyses::all();
+  // A user who asks about each loop gets an answer for all of them.
+  const DiagnosticHandler* asked = module.getContext().getDiagHandlerPtr();
+  const SetVector<Function*> selected =
+      SelectFunctions(module, asked != nullptr && asked->isMissedOptRemarkEnabled(kRemarks));
+  if (selected.empty()) return PreservedAnalyses::all();
+
+  Originals originals(module, selected);
+  LoopAnalysisManager of_loops;
+  FunctionAnalysisManager of_functions;
+  CGSCCAnalysisManager of_calls;
+  ModuleAnalysisManager of_module;
+  PassBuilder builder;
+  builder.registerModuleAnalyses(of_module);
+  builder.registerCGSCCAnalyses(of_calls);
+  builder.registerFunctionAnalyses(of_functions);
+  builder.registerLoopAnalyses(of_loops);
+  builder.crossRegisterProxies(of_loops, of_functions, of_calls, of_module);
+  Canonicalise(module, of_module);
+  originals.Rejoin();
+
+  std::vector<Function*> functions, partitioned;
+  std::vector<DeviceKernel> kernels;
+  for (Function& function : module)
+    if (originals.IsCopy(function) && MayBeTakenApart(function)) functions.push_back(&function);
+  for (Function* function : functions) {
+    const std::vector<DeviceKernel> bodies = PartitionFunction(*function, of_functions);
+    bool is_right = !verifyFunction(*function);
+    for (const DeviceKernel& body : bodies) is_right = is_right && !verifyFunction(*body.body);
+    if (is_right && !bodies.empty()) {
+      partitioned.push_back(function);
+      function->addFnAttr(kPartitioned);
+      for (const DeviceKernel& body : bodies) body.body->addFnAttr(kPartitioned);
+      std::copy_if(bodies.begin(), bodies.end(), std::back_inserter(kernels),
+                   [](const DeviceKernel& body) { return !body.name.empty(); });
+    }
+    // A function that the verifier refuses is a fault of this pass: it is compiled as it was.
+    if (!is_right && !bodies.empty())
+      errs() << "fusion-cc: " << function->getName()
+             << " is not partitioned: its new form is not valid, please report it\n";
+    if (!is_right) {
+      of_functions.clear(*function, function->getName());
+      function->deleteBody();
+    }
+  }
+  of_functions.clear();
+  originals.Restore(partitioned);
+  std::string text, error;
+  if (!kernels.empty()) text = MakeDeviceCode(module, kernels, error);
+  if (!error.empty())
+    errs() << "fusion-cc: remark: the loops of " << module.getName() << " have no code for GPUs: " << error
+           << "\n";
+  SetDeviceText(module, text);
+  return PreservedAnalyses::none();
+}
+
+}  // namespace fusion
