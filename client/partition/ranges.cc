@@ -9,7 +9,7 @@ using Wide = __int128;  // holds c0 + c1 * i for all numbers of 64 bits
 
 constexpr Wide kFarthest = Wide(1) << 62;
 
-struct Line {
+struct WideLine {
   int64_t at_0, step;
   Wide At(int64_t iteration) const { return at_0 + Wide(step) * iteration; }
 };
@@ -24,7 +24,7 @@ void Extend(ByteRange& range, ByteRange other) {
 
 // The ranges of the iterations follow each other without gaps. All that is compared is linear in the
 // iteration, so what holds for the first two and the last two holds between.
-bool LeavesNoGaps(Line begin, Line end, int64_t first, int64_t last) {
+bool LeavesNoGaps(WideLine begin, WideLine end, int64_t first, int64_t last) {
   if (begin.At(first) >= end.At(first) || begin.At(last - 1) >= end.At(last - 1)) return false;
   if (last - first == 1) return true;
   for (const int64_t i : {first, last - 2})
@@ -43,6 +43,8 @@ bool Meet(const ArrayRange& array, ByteRange range, const ArrayRange& other_arra
 bool LoopRanges::Find(const fusion_partition_site& site, const int64_t* facts, int64_t first, int64_t last) {
   arrays_.assign(site.arrays, ArrayRange());
   accesses_.clear();
+  first_ = first;
+  last_ = last;
   accesses_.reserve(site.accesses);
   for (uint32_t i = 0; i < site.arrays; ++i) arrays_[i].address = facts[i];
   if (first >= last) return true;
@@ -54,7 +56,7 @@ bool LoopRanges::Find(const fusion_partition_site& site, const int64_t* facts, i
     if (array.is_unbounded && (flags & FUSION_PARTITION_WRITTEN)) return false;
     if (flags & FUSION_PARTITION_UNBOUNDED) continue;
     const int64_t* numbers = facts + site.arrays + 4 * static_cast<size_t>(i);
-    const Line begin{numbers[0], numbers[1]}, end{numbers[2], numbers[3]};
+    const WideLine begin{numbers[0], numbers[1]}, end{numbers[2], numbers[3]};
     // An inner loop without iterations; between two iterations that touch nothing are none that do.
     if (begin.At(first) >= end.At(first) && begin.At(last - 1) >= end.At(last - 1)) continue;
     const Wide lowest = std::min(begin.At(first), begin.At(last - 1));
@@ -64,12 +66,20 @@ bool LoopRanges::Find(const fusion_partition_site& site, const int64_t* facts, i
     if (array.address + lowest < 0 || array.address + highest > kFarthest) return false;
     const ByteRange range{static_cast<int64_t>(lowest), static_cast<int64_t>(highest)};
     const bool whole = (flags & FUSION_PARTITION_PARTIAL) == 0 && LeavesNoGaps(begin, end, first, last);
-    accesses_.push_back({site.access[i].array, flags, range, whole});
+    accesses_.push_back(
+        {site.access[i].array, flags, range, whole, {begin.at_0, begin.step}, {end.at_0, end.step}});
     Extend(array.all, range);
     if (flags & FUSION_PARTITION_READ) Extend(array.read, range);
     if (flags & FUSION_PARTITION_WRITTEN) Extend(array.written, range);
   }
   return true;
+}
+
+bool LoopRanges::IsWrittenByRows(uint32_t array) const {
+  return std::none_of(accesses_.begin(), accesses_.end(), [&](const Access& access) {
+    constexpr uint32_t kUnknown = FUSION_PARTITION_WRITTEN | FUSION_PARTITION_PARTIAL;
+    return access.array == array && (access.flags & kUnknown) == kUnknown;
+  });
 }
 
 bool LoopRanges::MayWrite(const ArrayRange& array, ByteRange range) const {

@@ -45,17 +45,44 @@ class LoopRanges {
     return IsCovered(array, arrays_[array].written, FUSION_PARTITION_WRITTEN);
   }
 
+  // Returns true when each iteration writes every byte of its ranges of the array: all that is written is
+  // known.
+  bool IsWrittenByRows(uint32_t array) const;
+  // Calls visit(ByteRange) for the ranges that an array which is written by rows is written in, as few as
+  // there are.
+  template <class Visit>
+  void ForEachRow(uint32_t array, const Visit& visit) const {
+    for (const Access& access : accesses_) {
+      if (access.array != array || (access.flags & FUSION_PARTITION_WRITTEN) == 0) continue;
+      if (access.whole) {
+        visit(access.range);
+        continue;
+      }
+      for (int64_t i = first_; i < last_; ++i) {
+        const ByteRange row{access.begin.At(i), access.end.At(i)};
+        if (!row.empty()) visit(row);
+      }
+    }
+  }
+
   // Returns true when any iteration may write a byte of the range.
   bool MayWrite(const ArrayRange& array, ByteRange range) const;
 
  private:
+  // A bound of a range as a function of the iteration.
+  struct Line {
+    int64_t at_0, step;
+    int64_t At(int64_t iteration) const { return at_0 + step * iteration; }
+  };
   struct Access {
     uint32_t array, flags;
     ByteRange range;
     bool whole;  // every byte of the range is touched
+    Line begin, end;
   };
   bool IsCovered(uint32_t array, ByteRange range, uint32_t flags) const;
 
+  int64_t first_ = 0, last_ = 0;
   std::vector<ArrayRange> arrays_;
   std::vector<Access> accesses_;  // without those that touch nothing
 };

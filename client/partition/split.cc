@@ -17,6 +17,18 @@ using Bytes = std::unique_ptr<char[]>;
 
 Bytes NewBytes(const ByteRange& range) { return Bytes(new char[static_cast<size_t>(range.bytes())]); }
 
+// Stores the bytes that differ from what was there before, and touches no others. Most of a range often does
+// not.
+void StoreChanges(char* to, const char* now, const char* before, size_t bytes) {
+  constexpr size_t kBlock = 256;
+  for (size_t start = 0; start < bytes; start += kBlock) {
+    const size_t end = std::min(bytes, start + kBlock);
+    if (std::memcmp(now + start, before + start, end - start) == 0) continue;
+    for (size_t byte = start; byte < end; ++byte)
+      if (now[byte] != before[byte]) to[byte] = now[byte];
+  }
+}
+
 // The device's part of a run. Its memory is all taken before anything runs.
 class DevicePart {
  public:
@@ -38,7 +50,7 @@ class DevicePart {
  private:
   struct Part {
     bool is_uploaded = false;
-    bool is_merged = false;  // bytes that the device did not change are not stored
+    bool is_merged = false;  // which bytes the device writes is not known: those that it changed are stored
     Bytes uploaded;  // a copy, where the host's part may change the bytes, some may not be there, or they are
                      // merged
     Bytes downloaded;  // where what the device writes is read, too: the iterations may be repeated until all
@@ -68,13 +80,14 @@ std::optional<PartitionReason> DevicePart::Prepare() {
     const ArrayRange& array = arrays[i];
     Part& part = parts_[i];
     const bool is_written = !array.written.empty();
-    const bool is_written_whole = is_written && ranges_.IsWrittenWhole(i);
-    part.is_merged = is_written && (!is_written_whole || host_ranges.MayWrite(array, array.written));
+    part.is_merged = is_written && !ranges_.IsWrittenByRows(i);
     part.is_uploaded = !array.read.empty() || part.is_merged;
     const bool has_gaps = !ranges_.IsTouchedWhole(i);
     if (part.is_merged || (part.is_uploaded && (has_gaps || host_ranges.MayWrite(array, array.all))))
       part.uploaded = NewBytes(array.all);
-    if (is_written && (part.is_merged || !array.read.empty())) part.downloaded = NewBytes(array.written);
+    const bool is_stored_at_once = ranges_.IsWrittenWhole(i) && !host_ranges.MayWrite(array, array.written);
+    if (is_written && (part.is_merged || !array.read.empty() || !is_stored_at_once))
+      part.downloaded = NewBytes(array.written);
     if (part.uploaded == nullptr) continue;
     const char* const from = array.At(array.all.first);
     const size_t bytes = static_cast<size_t>(array.all.bytes());
@@ -124,12 +137,14 @@ void DevicePart::Store() {
     char* const to = array.At(array.written.first);
     const size_t bytes = static_cast<size_t>(array.written.bytes());
     if (!parts_[i].is_merged) {
-      std::memcpy(to, downloaded, bytes);
+      ranges_.ForEachRow(i, [&](ByteRange row) {
+        const int64_t at = row.first - array.written.first;
+        std::memcpy(to + at, downloaded + at, static_cast<size_t>(row.bytes()));
+      });
       continue;
     }
     const char* const before = parts_[i].uploaded.get() + (array.written.first - array.all.first);
-    for (size_t byte = 0; byte < bytes; ++byte)
-      if (downloaded[byte] != before[byte]) to[byte] = downloaded[byte];
+    StoreChanges(to, downloaded, before, bytes);
   }
 }
 

@@ -22,7 +22,9 @@ std::string WhyNotCounted(const Loop& loop, ExactNumbers& numbers) {
     RecurrenceDescriptor reduction;
     if (loop.isInnermost() &&
         RecurrenceDescriptor::isReductionPHI(&counter, const_cast<Loop*>(&loop), reduction))
-      return "it sums up, and the order of a sum matters";
+      return RecurrenceDescriptor::isIntegerRecurrenceKind(reduction.getRecurrenceKind())
+                 ? "it sums up over its iterations"
+                 : "it sums up, and the order of a sum of floating-point numbers matters";
     return "a scalar is carried from iteration to iteration";
   }
   for (BasicBlock* block : loop.blocks())

@@ -68,6 +68,8 @@ Originals::Originals(Module& module, const SetVector<Function*>& selected)
       SmallVector<ReturnInst*, 4> returns;
       CloneFunctionInto(function, original, values, CloneFunctionChangeType::LocalChangesOnly, returns);
       pairs_.push_back({WeakVH(function), original, linkage});
+      // Whoever calls it may have no body now, and passes look at nothing that cannot be reached.
+      if (function->hasLocalLinkage()) function->setLinkage(GlobalValue::ExternalLinkage);
     } else {
       others_.push_back({WeakVH(function), original, linkage});
       function->setLinkage(GlobalValue::ExternalLinkage);
@@ -89,6 +91,8 @@ void Originals::Rejoin() {
       module_.getFunctionList().push_back(pair.original);
     }
   store_.reset();
+  for (const Pair& pair : pairs_)
+    if (Value* copy = pair.copy) cast<Function>(copy)->setLinkage(pair.linkage);
   for (Pair& pair : others_) {
     auto* function = cast<Function>(static_cast<Value*>(pair.copy));
     MoveBody(*pair.original, *function);

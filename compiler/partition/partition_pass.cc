@@ -138,16 +138,25 @@ class LoopCandidate {
     for (const SCEV* number : {last.constant, numbers_.evolution().getMulExpr(last.slope, facts_.last)})
       numbers_.Limit(number, 61);
   }
-  // Accesses with the same bounds are one range.
+  // Accesses with the same bounds are one range. Where one of them writes all of it, it does not matter which
+  // of it the others touch.
   void Join(const AccessRange& range) {
-    for (AccessRange& known : facts_.ranges)
-      if (known.array == range.array && known.first.constant == range.first.constant &&
-          known.first.slope == range.first.slope && known.end.constant == range.end.constant &&
-          known.end.slope == range.end.slope &&
-          ((known.flags ^ range.flags) & ~(FUSION_PARTITION_READ | FUSION_PARTITION_WRITTEN)) == 0) {
+    constexpr uint32_t kPartial = FUSION_PARTITION_PARTIAL, kWritten = FUSION_PARTITION_WRITTEN;
+    for (AccessRange& known : facts_.ranges) {
+      if (known.array != range.array || !(known.first == range.first) || !(known.end == range.end) ||
+          ((known.flags ^ range.flags) & FUSION_PARTITION_UNBOUNDED) != 0)
+        continue;
+      const bool is_partial = (known.flags & kPartial) != 0;
+      if (is_partial != ((range.flags & kPartial) != 0)) {
+        const uint32_t all = is_partial ? range.flags : known.flags,
+                       some = is_partial ? known.flags : range.flags;
+        if ((all & kWritten) == 0 && (some & kWritten) != 0) continue;
+        known.flags = all | (some & ~kPartial);
+      } else {
         known.flags |= range.flags;
-        return;
       }
+      return;
+    }
     facts_.ranges.push_back(range);
   }
   std::string FindOverlaps() {

@@ -69,27 +69,63 @@ LinearBound Ranges::Bound(const SCEV* number, bool most) {
   return {};
 }
 
+namespace {
+
+// Returns true when the loop runs in every iteration of the one around it, or exactly where its count is not
+// negative.
+bool RunsAsCounted(const Loop& inner, const SCEV* last, const DominatorTree& dominators,
+                   ExactNumbers& numbers) {
+  const BasicBlock* latch = inner.getParentLoop()->getLoopLatch();
+  if (inner.getLoopPreheader() == nullptr) return false;
+  if (dominators.dominates(inner.getLoopPreheader(), latch)) return true;
+  const BranchInst* guard = inner.getLoopGuardBranch();
+  if (guard == nullptr || !dominators.dominates(guard->getParent(), latch)) return false;
+  auto* comparison = dyn_cast<ICmpInst>(guard->getCondition());
+  if (comparison == nullptr || !comparison->isRelational() || !comparison->isSigned()) return false;
+  // The branch that skips the loop leads to where the loop leads.
+  const BasicBlock* after = inner.getExitBlock();
+  auto skips = [&](unsigned successor) {
+    return after != nullptr && (guard->getSuccessor(successor) == after ||
+                                guard->getSuccessor(successor) == after->getSingleSuccessor());
+  };
+  if (skips(0) == skips(1)) return false;
+  CmpInst::Predicate predicate = skips(1) ? comparison->getPredicate() : comparison->getInversePredicate();
+  Value *greater = comparison->getOperand(0), *smaller = comparison->getOperand(1);
+  if (predicate == CmpInst::ICMP_SLT || predicate == CmpInst::ICMP_SLE) {
+    std::swap(greater, smaller);
+    predicate = CmpInst::getSwappedPredicate(predicate);
+  }
+  ScalarEvolution& evolution = numbers.evolution();
+  const SCEV *from = numbers.Exact(evolution.getSCEV(smaller)),
+             *to = numbers.Exact(evolution.getSCEV(greater));
+  if (from == nullptr || to == nullptr) return false;
+  const SCEV* difference = evolution.getMinusSCEV(to, from);
+  if (predicate == CmpInst::ICMP_SGT)
+    difference = evolution.getMinusSCEV(difference, evolution.getOne(numbers.type()));
+  return difference == last;
+}
+
+}  // namespace
+
 bool TouchesAll(const LoopAccess& access, const DominatorTree& dominators, ExactNumbers& numbers) {
   ScalarEvolution& evolution = numbers.evolution();
-  const BasicBlock* block = access.instruction->getParent();
   const SCEV* run = evolution.getConstant(numbers.type(), static_cast<uint64_t>(access.bytes));
   const SCEV* offset = access.offset;
-  for (size_t at = access.nest.size(); at-- > 0;) {
-    const Loop* around = access.nest[at];
-    if (!dominators.dominates(block, around->getLoopLatch())) return false;
-    // The offset grows, or shrinks, by what the loops inside touch.
+  if (!dominators.dominates(access.instruction->getParent(), access.nest.back()->getLoopLatch()))
+    return false;
+  for (size_t at = access.nest.size(); --at > 0;) {
+    const Loop* inner = access.nest[at];
+    // The offset grows by what the loops inside touch.
     auto* counter = dyn_cast<SCEVAddRecExpr>(offset);
-    if (counter == nullptr || counter->getLoop() != around) return false;
-    const SCEV* step = counter->getStepRecurrence(evolution);
-    if (step != run && evolution.getNegativeSCEV(step) != run) return false;
-    const SCEV* last = at == 0 ? evolution.getZero(numbers.type()) : numbers.LastCount(*around);
-    if (last == nullptr || !evolution.isLoopInvariant(last, around) ||
-        (at > 0 && (around->getExitingBlock() == nullptr || step != run)))
+    const SCEV* last = numbers.LastCount(*inner);
+    if (counter == nullptr || counter->getLoop() != inner || counter->getStepRecurrence(evolution) != run ||
+        last == nullptr || inner->getExitingBlock() == nullptr ||
+        !RunsAsCounted(*inner, last, dominators, numbers))
       return false;
+    // Only then are these iterations a function of the loop's own alone.
+    if (at > 1 && !evolution.isLoopInvariant(last, access.nest[at - 1])) return false;
     run = evolution.getMulExpr(run, evolution.getAddExpr(last, evolution.getOne(numbers.type())));
     offset = counter->getStart();
-    block = around->getLoopPreheader();
-    if (block == nullptr) return false;
   }
   return true;
 }

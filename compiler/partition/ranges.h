@@ -11,6 +11,7 @@ namespace fusion {
 struct LinearBound {
   const llvm::SCEV* constant = nullptr;
   const llvm::SCEV* slope = nullptr;
+  bool operator==(const LinearBound& other) const { return constant == other.constant && slope == other.slope; }
 };
 
 class Ranges {
@@ -33,8 +34,7 @@ class Ranges {
   llvm::SetVector<const llvm::SCEV*> not_negative_;
 };
 
-// Returns true when every iteration of the loop makes the access, and all of them together touch every byte
-// of their range.
+// Returns true when every iteration of the loop touches every byte of its range.
 bool TouchesAll(const LoopAccess& access, const llvm::DominatorTree& dominators, ExactNumbers& numbers);
 
 }  // namespace fusion

@@ -18,7 +18,7 @@ void VectorByInt(std::vector<double>& a, const std::vector<double>& b, int n) {
   for (int i = 0; i < n; ++i) a[i] = b[i] - 0.5;
 }
 
-// later: the end pointer is a pointer of its own
+// found
 void RangeFor(std::vector<double>& a) {
   for (double& x : a) x = 0.5 * x * x + 2;
 }
@@ -33,7 +33,7 @@ void UnsignedIndex(double* a, const double* b, unsigned n) {
   for (unsigned i = 0; i < n; ++i) a[i] = b[i] * 5;
 }
 
-// later: i * m + j may wrap around in 32 bits
+// found
 void UnsignedRows(double* a, const double* b, unsigned n, unsigned m) {
   for (unsigned i = 0; i < n; ++i) {
     for (unsigned j = 0; j < m; ++j) a[i * m + j] = b[i * m + j] * 5;
@@ -100,12 +100,12 @@ void VectorOfVectors(std::vector<std::vector<double>>& a, const std::vector<std:
   }
 }
 
-// later: what it reads of b is known only when it runs
+// found
 void IndirectRead(double* __restrict a, const double* __restrict b, const int* __restrict index, int n) {
   for (int i = 0; i < n; ++i) a[i] = b[index[i]];
 }
 
-// later: what it reads of x is known only when it runs
+// found
 void SparseProduct(double* __restrict y, const double* __restrict value, const double* __restrict x,
                    const int* __restrict column, const int* __restrict row, int n) {
   for (int i = 0; i < n; ++i) {
@@ -216,7 +216,7 @@ void Mandelbrot(int* counts, int width, int height) {
   }
 }
 
-// later: the end pointer is a pointer of its own
+// found
 void Transform(std::vector<float>& a) {
   std::transform(a.begin(), a.end(), a.begin(), [](float x) { return 0.5f * x * x - 3; });
 }
@@ -249,7 +249,7 @@ void PointerRows(double** a, int n, int m) {
   }
 }
 
-// later: each iteration needs an array of its own
+// found
 void LocalArray(double* a, const double* b, int n) {
   for (int i = 0; i < n; ++i) {
     double part[6];

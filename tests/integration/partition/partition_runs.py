@@ -54,7 +54,7 @@ def call_compiler(command):
 
 
 def partitioned_loops(remarks):
-    return remarks.count("remark: loop partitioned")
+    return remarks.count(": loop partitioned: ")
 
 
 def run_program(command, split, report=None):
