@@ -71,8 +71,8 @@ bool Partitioner::RunInside(const LoopCall& call, double work, LoopRecord& loop)
   if (!whole_.Find(call.site, call.facts, 0, call.iterations)) return refuse(PartitionReason::kRanges);
   if (PairsMeet(call.site, whole_.arrays())) return refuse(PartitionReason::kOverlap);
 
-  FindDevice();
-  const bool one_thread = RunsOnOneThread(loop);
+  const Way way = ChooseWay(work, loop);
+  const bool one_thread = way == Way::kOneThread;
   if (!one_thread && pool_ == nullptr) {
     pool_ = std::make_unique<HostPool>(settings_.threads);
     has_threads_ = true;
@@ -80,12 +80,12 @@ bool Partitioner::RunInside(const LoopCall& call, double work, LoopRecord& loop)
   const auto start = std::chrono::steady_clock::now();
   if (one_thread) {
     call.site.body(0, call.iterations, call.context);
-  } else if (!RunPartitioned(call, loop)) {
+  } else if (!RunPartitioned(call, way == Way::kDevice ? 1 : DeviceShare(), loop)) {
     return false;
   }
   const double seconds = SecondsSince(start);
   seconds_ += seconds;
-  loop.ways.Saw(!one_thread, work, seconds);
+  loop.ways.Saw(way, work, seconds);
   if (!one_thread) loop.threads = pool_->threads();
   loop.calls = loop.calls + 1;
   loop.iterations = loop.iterations + static_cast<double>(call.iterations);
@@ -93,13 +93,34 @@ bool Partitioner::RunInside(const LoopCall& call, double work, LoopRecord& loop)
   return true;
 }
 
-// No program pays for threads before its loops have taken long enough to earn them.
-bool Partitioner::RunsOnOneThread(LoopRecord& loop) const {
-  if (settings_.mode != PartitionMode::kAuto) return false;
-  if (seconds_ < settings_.earned_seconds) return true;
-  const bool has_device_share = device_ != nullptr && DeviceShare() > 0;
-  if (settings_.threads == 1 && !has_device_share) return true;
-  return !loop.ways.NextIsSeveral();
+// No program pays for threads, or a driver, before its loops have taken long enough to earn them.
+Way Partitioner::ChooseWay(double work, LoopRecord& loop) {
+  if (settings_.mode != PartitionMode::kAuto) {
+    FindDevice(DeviceShare() > 0);
+    return Way::kThreads;
+  }
+  if (seconds_ < settings_.earned_seconds) return Way::kOneThread;
+  // A loop whose share is set has it with threads. Otherwise the device is a way of its own, for loops that
+  // have taken long themselves: the driver compiles their kernels first.
+  const bool is_set = DeviceShare() > 0;
+  const bool may_win =
+      !settings_.split.has_value() && loop.seconds >= settings_.earned_seconds && DeviceMayWin(work, loop);
+  FindDevice(is_set || may_win);
+  return loop.ways.Next(settings_.threads > 1 || (is_set && device_ != nullptr),
+                        may_win && device_ != nullptr);
+}
+
+bool Partitioner::DeviceMayWin(double work, const LoopRecord& loop) const {
+  if (settings_.device == PartitionDeviceKind::kSimulated) return false;
+  constexpr double kBytesPerSecond =
+      12e9;  // of memory that is not pinned, over PCIe 4.0 and 5.0: rather more than less
+  constexpr double kSecondsPerCall = 50e-6;
+  double bytes = 0;
+  for (const ArrayRange& array : whole_.arrays()) {
+    if (array.is_unbounded) return false;
+    bytes += static_cast<double>(array.read.bytes() + array.written.bytes());
+  }
+  return bytes / kBytesPerSecond + kSecondsPerCall < loop.ways.HostSeconds(work);
 }
 
 double Partitioner::DeviceShare() const {
@@ -113,18 +134,17 @@ std::unique_ptr<PartitionDevice> Partitioner::MakeCudaDevice() {
 }
 
 // In kAuto a driver has to be earned, as threads have, and loops do not wait for it.
-void Partitioner::FindDevice() {
-  if (device_ != nullptr || settings_.device == PartitionDeviceKind::kSimulated || DeviceShare() <= 0) return;
+void Partitioner::FindDevice(bool is_wanted) {
+  if (device_ != nullptr || settings_.device == PartitionDeviceKind::kSimulated || !is_wanted) return;
   const bool is_auto = settings_.mode == PartitionMode::kAuto;
-  if (is_auto && seconds_ < settings_.earned_seconds) return;
   has_threads_ = true;
   start_.Begin(make_);
   if (!is_auto) start_.Wait();
   device_ = start_.Take();
 }
 
-int64_t Partitioner::DeviceIterations(const LoopCall& call, LoopRecord& loop) {
-  const int64_t iterations = IterationsOf(DeviceShare(), call.iterations);
+int64_t Partitioner::DeviceIterations(const LoopCall& call, double share, LoopRecord& loop) {
+  const int64_t iterations = IterationsOf(share, call.iterations);
   if (iterations == 0) return 0;
   const auto refuse = [&loop](PartitionReason reason) {
     loop.Count(reason);
@@ -147,7 +167,7 @@ int64_t Partitioner::DeviceIterations(const LoopCall& call, LoopRecord& loop) {
   return iterations;
 }
 
-bool Partitioner::RunPartitioned(const LoopCall& call, LoopRecord& loop) {
+bool Partitioner::RunPartitioned(const LoopCall& call, double share, LoopRecord& loop) {
   std::unique_ptr<SequentialCheck> check;
   if (settings_.mode == PartitionMode::kCheck) {
     check = std::make_unique<SequentialCheck>(call, whole_);
@@ -157,7 +177,7 @@ bool Partitioner::RunPartitioned(const LoopCall& call, LoopRecord& loop) {
     }
   }
   const SplitResult result =
-      RunSplit(call, DeviceIterations(call, loop), settings_.chunks, device_.get(), *pool_);
+      RunSplit(call, DeviceIterations(call, share, loop), settings_.chunks, device_.get(), *pool_);
   if (result.reason.has_value()) loop.Count(*result.reason);
   loop.device_iterations = loop.device_iterations + static_cast<double>(result.device_iterations);
   if (check == nullptr || check->Agrees()) return true;

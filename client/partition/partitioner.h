@@ -40,12 +40,15 @@ class Partitioner {
   // inside_ is held. Returns false for a loop that the caller is to run. Throws std::bad_alloc while nothing
   // is changed.
   bool RunInside(const LoopCall& call, double work, LoopRecord& loop);
-  bool RunPartitioned(const LoopCall& call, LoopRecord& loop);
-  bool RunsOnOneThread(LoopRecord& loop) const;
-  // Returns how many of the loop's iterations the device is to run.
-  int64_t DeviceIterations(const LoopCall& call, LoopRecord& loop);
+  bool RunPartitioned(const LoopCall& call, double share, LoopRecord& loop);
+  Way ChooseWay(double work, LoopRecord& loop);
+  // Returns how many of the loop's iterations the device is to run, of the share that it is to have.
+  int64_t DeviceIterations(const LoopCall& call, double share, LoopRecord& loop);
+  // The share by the settings.
   double DeviceShare() const;
-  void FindDevice();
+  // Returns true when the device may be faster for the call, by what has to be copied.
+  bool DeviceMayWin(double work, const LoopRecord& loop) const;
+  void FindDevice(bool is_wanted);
   static std::unique_ptr<PartitionDevice> MakeCudaDevice();
 
   const PartitionSettings settings_;

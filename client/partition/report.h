@@ -7,7 +7,7 @@
 #include <string>
 
 #include "client/partition/site.h"
-#include "client/partition/two_ways.h"
+#include "client/partition/ways.h"
 
 namespace fusion {
 
@@ -46,7 +46,7 @@ struct LoopRecord {
   std::atomic<int64_t> calls{0};
   std::atomic<double> iterations{0}, device_iterations{0}, seconds{0};
   std::atomic<int> threads{1};  // the most that ran it
-  TwoWays ways;                 // not read by Line
+  Ways ways;                    // not read by Line
 
   LoopRecord* next = nullptr;
 };

@@ -11,7 +11,9 @@ namespace fusion {
 struct LinearBound {
   const llvm::SCEV* constant = nullptr;
   const llvm::SCEV* slope = nullptr;
-  bool operator==(const LinearBound& other) const { return constant == other.constant && slope == other.slope; }
+  bool operator==(const LinearBound& other) const {
+    return constant == other.constant && slope == other.slope;
+  }
 };
 
 class Ranges {

@@ -257,9 +257,9 @@ class ScaleLoop {
 
   fusion_partition_site* site() { return site_.get(); }
   // Returns false where the results are wrong.
-  bool Run(Partitioner& partitioner) {
-    if (site_.Enter(partitioner, kLength, &context_) != 1) return false;
-    for (size_t i = 0; i < a_.size(); ++i) expected_[i] = 3 * a_[i] + expected_[i];
+  bool Run(Partitioner& partitioner, int64_t iterations = kLength) {
+    if (site_.Enter(partitioner, iterations, &context_) != 1) return false;
+    for (size_t i = 0; i < static_cast<size_t>(iterations); ++i) expected_[i] = 3 * a_[i] + expected_[i];
     return b_ == expected_;
   }
   int Enter(Partitioner& partitioner) { return site_.Enter(partitioner, kLength, &context_); }
@@ -529,8 +529,31 @@ TEST_F(CudaDeviceTest, LoopsDoNotWaitForItInModeAuto) {
   EXPECT_EQ(status, 0);
   may_begin.set_value();
   partitioner.End();
-  for (int i = 0; i < 1000 && gpu_->launches == 0; ++i) ASSERT_TRUE(loop.Run(partitioner));
+  for (int i = 0; i < 1000000 && gpu_->launches == 0; ++i) ASSERT_TRUE(loop.Run(partitioner));
   EXPECT_GT(gpu_->launches, 0);
+}
+
+// On the host an iteration takes a millisecond, on the GPU none.
+void ScaleSlowly(int64_t first, int64_t last, void* context) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(last - first));
+  Scale(first, last, context);
+}
+
+TEST_F(CudaDeviceTest, ModeAutoGivesItTheLoopsThatItIsFasterFor) {
+  PartitionSettings settings = OnCuda();
+  settings.mode = PartitionMode::kAuto;
+  settings.earned_seconds = 0.01;
+  settings.split.reset();
+  Partitioner partitioner(settings, MakeFakeDevice);
+  ScaleLoop slow, fast;
+  slow.site()->body = ScaleSlowly;
+  for (int i = 0; i < 1000 && gpu_->launches == 0; ++i) ASSERT_TRUE(slow.Run(partitioner, 20));
+  const int64_t launches = gpu_->launches;
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(slow.Run(partitioner, 20));
+  EXPECT_GE(gpu_->launches, launches + 9 * settings.chunks);
+  const int64_t of_slow = gpu_->launches;
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(fast.Run(partitioner));
+  EXPECT_EQ(gpu_->launches, of_slow);
 }
 
 TEST_F(CudaDeviceTest, NoDriverIsLoadedThatNothingNeeds) {

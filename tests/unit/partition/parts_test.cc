@@ -12,7 +12,7 @@
 #include "client/partition/pool.h"
 #include "client/partition/readable.h"
 #include "client/partition/simulated_device.h"
-#include "client/partition/two_ways.h"
+#include "client/partition/ways.h"
 
 namespace fusion {
 namespace {
@@ -145,31 +145,45 @@ TEST(HostPoolTest, ThreadsTakeFaultsAlone) {
   EXPECT_EQ(seen.faults_blocked, 0);
 }
 
-TEST(TwoWaysTest, TheFasterWayIsUsedAndTheOtherTriedNowAndThen) {
-  for (const bool several_faster : {false, true}) {
-    TwoWays ways;
-    int several_calls = 0;
-    for (int call = 0; call < 2 * TwoWays::kFirstTries + 10 * TwoWays::kCallsBetweenTries; ++call) {
-      const bool several = ways.NextIsSeveral();
-      EXPECT_FALSE(several && call < TwoWays::kFirstTries);
-      several_calls += several;
-      ways.Saw(several, 1e6, several == several_faster ? 1 : 2);
+TEST(WaysTest, TheFastestWayIsUsedAndTheOthersTriedNowAndThen) {
+  for (const Way fastest : {Way::kOneThread, Way::kThreads, Way::kDevice}) {
+    Ways ways;
+    std::array<int, 3> calls = {};
+    for (int call = 0; call < 1000; ++call) {
+      const Way way = ways.Next(true, true);
+      if (call < 3 * Ways::kFirstTries) EXPECT_EQ(static_cast<int>(way), call / Ways::kFirstTries);
+      ++calls[static_cast<size_t>(way)];
+      ways.Saw(way, 1e6, way == fastest ? 1 : way == Way::kThreads ? 3 : 2);
     }
-    const int others = TwoWays::kFirstTries + 10;
-    EXPECT_EQ(several_calls, several_faster ? TwoWays::kFirstTries + 630 : others);
+    // The excess of each other way is a hundredth of a thousand seconds.
+    EXPECT_GT(calls[static_cast<size_t>(fastest)], 970);
+    for (const int count : calls) EXPECT_GE(count, Ways::kFirstTries + 4);
   }
 }
 
-TEST(TwoWaysTest, ALoopThatChangesIsFollowed) {
-  TwoWays ways;
-  for (int call = 0; call < 100; ++call) ways.Saw(ways.NextIsSeveral(), 1e6, ways.NextIsSeveral() ? 1 : 2);
-  int several_calls = 0;
-  for (int call = 0; call < 2000; ++call) {
-    const bool several = ways.NextIsSeveral();
-    if (call >= 1000) several_calls += several;
-    ways.Saw(several, 1e6, several ? 4 : 2);
+TEST(WaysTest, AWayThatIsNotThereIsNotTaken) {
+  Ways ways;
+  for (int call = 0; call < 200; ++call) {
+    const Way way = ways.Next(call >= 100, false);
+    EXPECT_TRUE(way == Way::kOneThread || (call >= 100 && way == Way::kThreads));
+    ways.Saw(way, 1e6, 1);
   }
-  EXPECT_LT(several_calls, 20);
+  EXPECT_EQ(ways.HostSeconds(2e6), 2);
+}
+
+TEST(WaysTest, ALoopThatChangesIsFollowed) {
+  Ways ways;
+  for (int call = 0; call < 100; ++call) {
+    const Way way = ways.Next(true, false);
+    ways.Saw(way, 1e6, way == Way::kThreads ? 1 : 2);
+  }
+  int calls_of_threads = 0;
+  for (int call = 0; call < 2000; ++call) {
+    const Way way = ways.Next(true, false);
+    if (call >= 1000) calls_of_threads += way == Way::kThreads;
+    ways.Saw(way, 1e6, way == Way::kThreads ? 4 : 2);
+  }
+  EXPECT_LT(calls_of_threads, 25);
 }
 
 }  // namespace
