@@ -38,8 +38,8 @@ class Ways {
     last_work_ = work > 1 ? work : 1;
     Seen& seen = seen_[static_cast<size_t>(way)];
     const double rate = seconds / last_work_;
-    // Of the first calls the fastest counts, as they find caches cold; later a new call counts a quarter, so
-    // a loop that changes is followed.
+    // The fastest of the first calls counts, as they find caches cold. A later call counts a quarter, so a
+    // loop that changes is followed.
     if (seen.calls == 0 || (seen.calls < kFirstTries && rate < seen.seconds_per_work)) {
       seen.seconds_per_work = rate;
     } else if (seen.calls >= kFirstTries) {
