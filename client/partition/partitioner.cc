@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <exception>
+#include <limits>
 #include <utility>
 
 #include "client/partition/check.h"
@@ -73,24 +75,61 @@ bool Partitioner::RunInside(const LoopCall& call, double work, LoopRecord& loop)
 
   const Way way = ChooseWay(work, loop);
   const bool one_thread = way == Way::kOneThread;
-  if (!one_thread && pool_ == nullptr) {
-    pool_ = std::make_unique<HostPool>(settings_.threads);
-    has_threads_ = true;
-  }
+  if (!one_thread) MakePool();
   const auto start = std::chrono::steady_clock::now();
   if (one_thread) {
-    call.site.body(0, call.iterations, call.context);
+    RunAlone(call, work, loop);
   } else if (!RunPartitioned(call, way == Way::kDevice ? 1 : DeviceShare(), loop)) {
     return false;
   }
   const double seconds = SecondsSince(start);
   seconds_ += seconds;
-  loop.ways.Saw(way, work, seconds);
-  if (!one_thread) loop.threads = pool_->threads();
+  if (!one_thread) {
+    loop.ways.Saw(way, work, seconds);
+    loop.threads = pool_->threads();
+  }
   loop.calls = loop.calls + 1;
   loop.iterations = loop.iterations + static_cast<double>(call.iterations);
   loop.seconds = loop.seconds + seconds;
   return true;
+}
+
+// On one thread, until the loops have earned threads, or it is known how long that takes: threads do what is
+// left of a long loop then.
+void Partitioner::RunAlone(const LoopCall& call, double work, LoopRecord& loop) {
+  double most_seconds = std::numeric_limits<double>::infinity();
+  if (settings_.mode == PartitionMode::kAuto && settings_.threads > 1) {
+    if (seconds_ < settings_.earned_seconds)
+      most_seconds = settings_.earned_seconds - seconds_;
+    else if (!loop.ways.IsKnown(Way::kOneThread))
+      most_seconds = Ways::kLongSeconds;
+  }
+  constexpr int64_t kParts = 64;
+  const int64_t parts = std::isinf(most_seconds) ? 1 : std::min(kParts, call.iterations);
+  const auto start = std::chrono::steady_clock::now();
+  const auto share = [&call](int64_t iterations) {
+    return static_cast<double>(iterations) / static_cast<double>(call.iterations);
+  };
+  int64_t next = 0;
+  for (int64_t part = 1; part <= parts && (part == 1 || SecondsSince(start) < most_seconds); ++part) {
+    const int64_t end = IterationsOf(static_cast<double>(part) / static_cast<double>(parts), call.iterations);
+    if (next < end) call.site.body(next, end, call.context);
+    next = end;
+  }
+  const double alone = SecondsSince(start);
+  loop.ways.Saw(Way::kOneThread, work * share(next), alone);
+  if (next == call.iterations) return;
+  MakePool();
+  pool_->Begin(call.site.body, call.context, next, call.iterations);
+  pool_->Finish();
+  loop.ways.Saw(Way::kThreads, work * (1 - share(next)), SecondsSince(start) - alone);
+  loop.threads = pool_->threads();
+}
+
+void Partitioner::MakePool() {
+  if (pool_ != nullptr) return;
+  pool_ = std::make_unique<HostPool>(settings_.threads);
+  has_threads_ = true;
 }
 
 // No program pays for threads, or a driver, before its loops have taken long enough to earn them.

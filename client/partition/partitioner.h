@@ -41,6 +41,8 @@ class Partitioner {
   // is changed.
   bool RunInside(const LoopCall& call, double work, LoopRecord& loop);
   bool RunPartitioned(const LoopCall& call, double share, LoopRecord& loop);
+  void RunAlone(const LoopCall& call, double work, LoopRecord& loop);
+  void MakePool();
   Way ChooseWay(double work, LoopRecord& loop);
   // Returns how many of the loop's iterations the device is to run, of the share that it is to have.
   int64_t DeviceIterations(const LoopCall& call, double share, LoopRecord& loop);

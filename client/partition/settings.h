@@ -29,7 +29,7 @@ struct PartitionSettings {
   SimulatedDeviceSettings simulated;
   bool report = false;
   std::optional<double> split;  // the device's share of the iterations
-  int chunks = 4;
+  int chunks = 1;
   int threads = 1;              // the calling one included
   double least_work = 100000;   // instructions
   double earned_seconds = 0.5;  // in kAuto no threads are made before loops have run so long

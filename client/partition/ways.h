@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <utility>
 
 namespace fusion {
 
@@ -13,6 +14,7 @@ enum class Way { kOneThread, kThreads, kDevice };
 class Ways {
  public:
   static constexpr int kFirstTries = 3;
+  static constexpr double kLongSeconds = 0.05;
   static constexpr double kShareOfTries = 0.01;  // of each way
 
   // One thread can always be had.
@@ -35,6 +37,8 @@ class Ways {
   }
   // work: instructions, as the compiled program estimates them.
   void Saw(Way way, double work, double seconds) {
+    // The first call finds a driver that has yet to compile the kernel.
+    if (way == Way::kDevice && !std::exchange(device_is_warm_, true)) return;
     last_work_ = work > 1 ? work : 1;
     Seen& seen = seen_[static_cast<size_t>(way)];
     const double rate = seconds / last_work_;
@@ -45,11 +49,14 @@ class Ways {
     } else if (seen.calls >= kFirstTries) {
       seen.seconds_per_work += (rate - seen.seconds_per_work) / 4;
     }
-    if (seen.calls < kFirstTries) ++seen.calls;
+    // A long call is no matter of chance.
+    if (seen.calls < kFirstTries) seen.calls = seconds >= kLongSeconds ? kFirstTries : seen.calls + 1;
     if (way != best_) return;
     for (Seen& other : seen_) other.credit += kShareOfTries * seconds;
   }
 
+  // The way was tried often enough.
+  bool IsKnown(Way way) const { return seen_[static_cast<size_t>(way)].calls >= kFirstTries; }
   // Returns about how long a call would take without a device, 0 where none was seen.
   double HostSeconds(double work) const {
     const Seen &one = seen_[0], &threads = seen_[1];
@@ -67,6 +74,7 @@ class Ways {
   };
   std::array<Seen, 3> seen_;
   Way best_ = Way::kOneThread;
+  bool device_is_warm_ = false;
   double last_work_ = 1;
 };
 

@@ -67,28 +67,33 @@ void HoistConditions(Function& function) {
   passes.run(function, of_functions);
 }
 
-bool IsOfColumn(const LoopAccess& access) {
-  return access.nest.size() > 1 && access.nest.back()->isInnermost();
+// `depth` of the outermost loop is 0.
+bool IsCut(const Loop& loop, unsigned depth, ColumnLoops which) {
+  return depth > 0 && (which == ColumnLoops::kInnermost ? loop.isInnermost() : depth == 1);
+}
+
+// Returns which counter of the access's nest counts columns, 0 for none.
+int ColumnOf(const LoopAccess& access, ColumnLoops which) {
+  for (unsigned depth = 1; depth < access.nest.size(); ++depth)
+    if (IsCut(*access.nest[depth], depth, which)) return static_cast<int>(depth);
+  return 0;
 }
 
 // Returns true when accesses of two different columns of one iteration may meet.
-bool ColumnsMeet(const LoopAccess& one, const LoopAccess& other, const isl::map& elements,
+bool ColumnsMeet(int column_of_one, int column_of_other, const isl::map& elements,
                  const isl::map& elements_of_other) {
   const isl::map both =
       elements.apply_range(elements_of_other.reverse()).equate(isl::dim::in, 0, isl::dim::out, 0);
-  const isl::map same = both.equate(isl::dim::in, static_cast<int>(one.nest.size()) - 1, isl::dim::out,
-                                    static_cast<int>(other.nest.size()) - 1);
+  const isl::map same = both.equate(isl::dim::in, column_of_one, isl::dim::out, column_of_other);
   return !both.subtract(same).is_empty().is_true();
 }
 
-}  // namespace
-
-bool FindColumns(const LoopInfo& loops, const LoopAccesses& accesses, ExactNumbers& numbers,
-                 IterationSpace& space, const isl::set& assumed, LinearBound& last) {
+bool AreColumns(ColumnLoops which, const LoopInfo& loops, const LoopAccesses& accesses, ExactNumbers& numbers,
+                IterationSpace& space, const isl::set& assumed, LinearBound& last) {
   const Loop& loop = numbers.loop();
   const SCEV* count = nullptr;
   for (const Loop* inner : loops.getLoopsInPreorder()) {
-    if (inner == &loop || !loop.contains(inner) || !inner->isInnermost()) continue;
+    if (!loop.contains(inner) || !IsCut(*inner, inner->getLoopDepth() - loop.getLoopDepth(), which)) continue;
     const SCEV* of_inner = numbers.LastCount(*inner);
     if (of_inner == nullptr || (count != nullptr && of_inner != count) ||
         !CanBeCut(*inner, numbers.evolution()))
@@ -111,7 +116,7 @@ bool FindColumns(const LoopInfo& loops, const LoopAccesses& accesses, ExactNumbe
       std::vector<std::pair<const LoopAccess*, isl::map>> touched;
       for (const LoopAccess& access : accesses.accesses) {
         if (access.array != array) continue;
-        if (!IsOfColumn(access)) return false;
+        if (ColumnOf(access, which) == 0) return false;
         touched.push_back({&access, elements.Of(access)});
         if (touched.back().second.is_null()) apart = false;
       }
@@ -122,7 +127,8 @@ bool FindColumns(const LoopInfo& loops, const LoopAccesses& accesses, ExactNumbe
       }
       for (const auto& [writer, written] : touched)
         for (const auto& [other, of_other] : touched)
-          if (writer->written && ColumnsMeet(*writer, *other, written.intersect_params(assumed), of_other))
+          if (writer->written && ColumnsMeet(ColumnOf(*writer, which), ColumnOf(*other, which),
+                                             written.intersect_params(assumed), of_other))
             apart = false;
       if (apart) break;
     }
@@ -131,7 +137,16 @@ bool FindColumns(const LoopInfo& loops, const LoopAccesses& accesses, ExactNumbe
   return true;
 }
 
-void CutToColumn(Function& body, Value* column) {
+}  // namespace
+
+ColumnLoops FindColumns(const LoopInfo& loops, const LoopAccesses& accesses, ExactNumbers& numbers,
+                        IterationSpace& space, const isl::set& assumed, LinearBound& last) {
+  for (const ColumnLoops which : {ColumnLoops::kInnermost, ColumnLoops::kOutermost})
+    if (AreColumns(which, loops, accesses, numbers, space, assumed, last)) return which;
+  return ColumnLoops::kNone;
+}
+
+void CutToColumn(Function& body, ColumnLoops which, Value* column) {
   DominatorTree dominators(body);
   LoopInfo loops(dominators);
   AssumptionCache assumptions(body);
@@ -139,7 +154,7 @@ void CutToColumn(Function& body, Value* column) {
   TargetLibraryInfo library(functions, &body);
   ScalarEvolution evolution(body, library, assumptions, dominators, loops);
   for (Loop* loop : loops.getLoopsInPreorder()) {
-    if (!loop->isInnermost() || loop->getParentLoop() == nullptr) continue;
+    if (!IsCut(*loop, loop->getLoopDepth() - 1, which)) continue;
     BasicBlock *before = loop->getLoopPreheader(), *latch = loop->getLoopLatch(),
                *after = loop->getExitBlock();
     IRBuilder<> builder(before->getTerminator());

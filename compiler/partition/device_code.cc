@@ -12,8 +12,6 @@
 #include <llvm/Support/Program.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 
-#include "compiler/partition/columns.h"
-
 namespace fusion {
 
 using namespace llvm;
@@ -99,7 +97,7 @@ void SplitMultiplyAdds(Function& function) {
 }
 
 // The body with one more parameter, the column that it runs alone.
-Function* OfColumn(Function& body) {
+Function* OfColumn(Function& body, ColumnLoops columns) {
   SmallVector<Type*, 4> parameters(body.getFunctionType()->params());
   parameters.push_back(Type::getInt64Ty(body.getContext()));
   auto* type = FunctionType::get(body.getReturnType(), parameters, false);
@@ -110,7 +108,7 @@ Function* OfColumn(Function& body) {
   SmallVector<ReturnInst*, 2> returns;
   CloneFunctionInto(cut, &body, values, CloneFunctionChangeType::LocalChangesOnly, returns);
   body.eraseFromParent();
-  CutToColumn(*cut, cut->getArg(3));
+  CutToColumn(*cut, columns, cut->getArg(3));
   return cut;
 }
 
@@ -118,7 +116,8 @@ void MakeKernel(Module& device, Function* body, const DeviceKernel& wanted) {
   LLVMContext& of_types = device.getContext();
   const bool fuses = body->getFnAttribute("target-features").getValueAsString().contains("+fma");
   body->setAttributes(AttributeList());
-  if (wanted.has_columns) body = OfColumn(*body);
+  const bool has_columns = wanted.columns != ColumnLoops::kNone;
+  if (has_columns) body = OfColumn(*body, wanted.columns);
   body->addFnAttr(Attribute::AlwaysInline);
   body->addFnAttr(Attribute::NoUnwind);
   body->setLinkage(GlobalValue::InternalLinkage);
@@ -126,7 +125,7 @@ void MakeKernel(Module& device, Function* body, const DeviceKernel& wanted) {
   IRBuilder<> builder(of_types);
   Type* integer = builder.getInt64Ty();
   SmallVector<Type*, 5> parameters{integer, integer, builder.getPtrTy()};
-  if (wanted.has_columns) parameters.append({integer, integer});
+  if (has_columns) parameters.append({integer, integer});
   Function* kernel = Function::Create(FunctionType::get(builder.getVoidTy(), parameters, false),
                                       GlobalValue::ExternalLinkage, wanted.name, device);
   Value *first = kernel->getArg(0), *last = kernel->getArg(1), *context = kernel->getArg(2);
@@ -144,7 +143,7 @@ void MakeKernel(Module& device, Function* body, const DeviceKernel& wanted) {
   Value* x = thread(Intrinsic::nvvm_read_ptx_sreg_ctaid_x, Intrinsic::nvvm_read_ptx_sreg_ntid_x,
                     Intrinsic::nvvm_read_ptx_sreg_tid_x);
   auto after = [&](Value* iteration) { return builder.CreateAdd(iteration, builder.getInt64(1)); };
-  if (wanted.has_columns) {
+  if (has_columns) {
     Value* y = thread(Intrinsic::nvvm_read_ptx_sreg_ctaid_y, Intrinsic::nvvm_read_ptx_sreg_ntid_y,
                       Intrinsic::nvvm_read_ptx_sreg_tid_y);
     Value* height = builder.CreateMul(special(Intrinsic::nvvm_read_ptx_sreg_nctaid_y),

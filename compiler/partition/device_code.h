@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "compiler/partition/columns.h"
+
 namespace fusion {
 
 // Returns "" where a GPU computes the same bits as the host does; else what of the body keeps it from that.
@@ -18,7 +20,7 @@ struct DeviceKernel {
   llvm::Function* body;
   llvm::StructType* context;
   std::string name;
-  bool has_columns;
+  ColumnLoops columns;
 };
 
 // Returns the PTX of all kernels. A process of its own makes it, so that what LLVM's back end cannot do ends

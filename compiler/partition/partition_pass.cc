@@ -74,14 +74,17 @@ class LoopCandidate {
     for (const AccessRange& range : facts_.ranges)
       if ((range.flags & FUSION_PARTITION_UNBOUNDED) != 0)
         why_no_kernel = "reads anywhere in " + NameOf(accesses_.arrays[range.array]);
-    if (!why_no_kernel.empty()) facts_.last_column = {};
+    if (!why_no_kernel.empty()) {
+      facts_.last_column = {};
+      columns_ = ColumnLoops::kNone;
+    }
     description = Describe();
     if (why_no_kernel.empty()) {
       for (char letter : name) outlined.kernel += isAlnum(letter) ? letter : '_';
     } else {
       description += "; on the host alone, as it " + why_no_kernel;
     }
-    kernel = {outlined.body, outlined.context, outlined.kernel, facts_.last_column.constant != nullptr};
+    kernel = {outlined.body, outlined.context, outlined.kernel, columns_};
     MakeSite(facts_, numbers_, loop_, outlined);
     return "";
   }
@@ -129,12 +132,14 @@ class LoopCandidate {
   }
   void FindColumnsOfIteration(const LoopInfo& loops) {
     LinearBound last;
-    if (!FindColumns(loops, accesses_, numbers_, space_, facts_.assumed, last)) return;
+    const ColumnLoops which = FindColumns(loops, accesses_, numbers_, space_, facts_.assumed, last);
+    if (which == ColumnLoops::kNone) return;
     Instruction* before = loop_.getLoopPreheader()->getTerminator();
     SCEVExpander expander(numbers_.evolution(), before->getModule()->getDataLayout(), "fusion");
     if (!expander.isSafeToExpandAt(last.constant, before) || !expander.isSafeToExpandAt(last.slope, before))
       return;
     facts_.last_column = last;
+    columns_ = which;
     for (const SCEV* number : {last.constant, numbers_.evolution().getMulExpr(last.slope, facts_.last)})
       numbers_.Limit(number, 61);
   }
@@ -218,6 +223,7 @@ class LoopCandidate {
   IterationSpace space_;
   LoopAccesses accesses_;
   LoopFacts facts_;
+  ColumnLoops columns_ = ColumnLoops::kNone;
 };
 
 // Takes the outermost parallel loops of a function, one after another. Returns the functions that their

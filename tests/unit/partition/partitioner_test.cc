@@ -8,12 +8,14 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <future>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/unit/partition/test_site.h"
@@ -423,6 +425,27 @@ TEST(PartitionerTest, ThreadsAreMadeWhenTheLoopsHaveEarnedThem) {
     EXPECT_EQ(rich.HasThreads(), i >= Ways::kFirstTries);
   }
   EXPECT_TRUE(other.arrays == expected.arrays);
+}
+
+// The body of another loop, which takes a millisecond an iteration.
+fusion_partition_body g_slow_body = nullptr;
+void RunSlowly(int64_t first, int64_t last, void* context) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(last - first));
+  g_slow_body(first, last, context);
+}
+
+TEST(PartitionerTest, ALongLoopEarnsItsThreadsWhileItRuns) {
+  PartitionSettings settings = OnSimulatedDevice();
+  settings.mode = PartitionMode::kAuto;
+  settings.earned_seconds = 0.005;
+  Partitioner partitioner(settings);
+  RunOfLoop run(InPlace()), expected(InPlace());
+  g_slow_body = std::exchange(run.site()->body, RunSlowly);
+  expected.Sequential();
+  ASSERT_EQ(run.Enter(partitioner), 1);
+  EXPECT_TRUE(run.arrays == expected.arrays);
+  EXPECT_TRUE(partitioner.HasThreads());
+  EXPECT_THAT(partitioner.Report(), HasSubstr("calls 1, split 0% device, host threads 3,"));
 }
 
 TEST(PartitionerTest, NothingRunsWhereItIsOff) {

@@ -151,11 +151,13 @@ TEST(WaysTest, TheFastestWayIsUsedAndTheOthersTriedNowAndThen) {
     std::array<int, 3> calls = {};
     for (int call = 0; call < 1000; ++call) {
       const Way way = ways.Next(true, true);
-      if (call < 3 * Ways::kFirstTries) EXPECT_EQ(static_cast<int>(way), call / Ways::kFirstTries);
+      if (call < 3 * Ways::kFirstTries) {
+        EXPECT_EQ(static_cast<int>(way), call / Ways::kFirstTries);
+      }
       ++calls[static_cast<size_t>(way)];
-      ways.Saw(way, 1e6, way == fastest ? 1 : way == Way::kThreads ? 3 : 2);
+      ways.Saw(way, 1e6, way == fastest ? 0.01 : way == Way::kThreads ? 0.03 : 0.02);
     }
-    // The excess of each other way is a hundredth of a thousand seconds.
+    // The excess of each other way is a hundredth of the time.
     EXPECT_GT(calls[static_cast<size_t>(fastest)], 970);
     for (const int count : calls) EXPECT_GE(count, Ways::kFirstTries + 4);
   }
@@ -166,22 +168,44 @@ TEST(WaysTest, AWayThatIsNotThereIsNotTaken) {
   for (int call = 0; call < 200; ++call) {
     const Way way = ways.Next(call >= 100, false);
     EXPECT_TRUE(way == Way::kOneThread || (call >= 100 && way == Way::kThreads));
-    ways.Saw(way, 1e6, 1);
+    ways.Saw(way, 1e6, 0.01);
   }
-  EXPECT_EQ(ways.HostSeconds(2e6), 2);
+  EXPECT_EQ(ways.HostSeconds(2e6), 0.02);
+}
+
+TEST(WaysTest, TheFirstCallOnADeviceIsNoMeasure) {
+  Ways ways;
+  for (const double seconds : {1.0, 0.2}) {  // of one thread, of threads
+    const Way way = ways.Next(true, true);
+    EXPECT_EQ(way, seconds == 1.0 ? Way::kOneThread : Way::kThreads);
+    ways.Saw(way, 1e9, seconds);
+  }
+  for (const double seconds : {5.0, 0.1}) {
+    ASSERT_EQ(ways.Next(true, true), Way::kDevice);
+    ways.Saw(Way::kDevice, 1e9, seconds);
+  }
+  EXPECT_EQ(ways.Next(true, true), Way::kDevice);
+}
+
+TEST(WaysTest, LongCallsAreTriedOnce) {
+  Ways ways;
+  for (const Way expected : {Way::kOneThread, Way::kThreads, Way::kThreads}) {
+    EXPECT_EQ(ways.Next(true, false), expected);
+    ways.Saw(expected, 1e9, expected == Way::kThreads ? 1 : 4);
+  }
 }
 
 TEST(WaysTest, ALoopThatChangesIsFollowed) {
   Ways ways;
   for (int call = 0; call < 100; ++call) {
     const Way way = ways.Next(true, false);
-    ways.Saw(way, 1e6, way == Way::kThreads ? 1 : 2);
+    ways.Saw(way, 1e6, way == Way::kThreads ? 0.01 : 0.02);
   }
   int calls_of_threads = 0;
   for (int call = 0; call < 2000; ++call) {
     const Way way = ways.Next(true, false);
     if (call >= 1000) calls_of_threads += way == Way::kThreads;
-    ways.Saw(way, 1e6, way == Way::kThreads ? 4 : 2);
+    ways.Saw(way, 1e6, way == Way::kThreads ? 0.04 : 0.02);
   }
   EXPECT_LT(calls_of_threads, 25);
 }

@@ -32,7 +32,7 @@ TEST(PartitionSettingsTest, DefaultsHoldWhereNothingIsSet) {
   EXPECT_EQ(settings.device, PartitionDeviceKind::kCuda);
   EXPECT_FALSE(settings.report);
   EXPECT_FALSE(settings.split.has_value());
-  EXPECT_EQ(settings.chunks, 4);
+  EXPECT_EQ(settings.chunks, 1);
   EXPECT_GE(settings.threads, 1);
   EXPECT_EQ(settings.least_work, 100000);
   EXPECT_EQ(settings.simulated.memory_bytes, INT64_MAX);
@@ -72,7 +72,7 @@ TEST(PartitionSettingsTest, DefaultsAreTakenForBadNumbers) {
     EXPECT_EQ(Read({{"_CHUNKS", bad}}, {"FUSION_PARTITION_CHUNKS=" + std::string(bad) +
                                         " is not a number from 1 to 64, the default is taken"})
                   .chunks,
-              4);
+              1);
   for (const char* bad : {"1.01", "-0.1", "nan", "half", "0,5"})
     EXPECT_FALSE(Read({{"_SPLIT", bad}}, {"FUSION_PARTITION_SPLIT=" + std::string(bad) +
                                           " is not a number from 0 to 1, the default is taken"})
