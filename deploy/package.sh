@@ -8,7 +8,8 @@
 #
 # Contents: bin/ the programs, tests/ the GPU tests (ctest --test-dir tests) and benchmarks if they were built, tests/gpu/ checks of all kernels,
 # tests/bench/ the comparison with cuBLAS, torch and JAX and other measurements, examples/, deploy/ units and the
-# script that makes certificates, include/ and lib/libfusion_tuner.so for programs that tune themselves, lib/private/ the libraries.
+# script that makes certificates, include/ and lib/libfusion_tuner.so for programs that tune themselves, lib/private/ the libraries;
+# fusion-cc, fusion-c++, lib/fusion/ and lib/libfusion_partition.so if they were built (they need clang-19 where they are used).
 # Exit status: 0 made and checked, 1 it cannot be made, is 60 MB or more or needs a newer glibc, 2 bad usage.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -34,7 +35,7 @@ while [[ $# -gt 0 ]]; do
   case "$1" in
     --output) [[ $# -ge 2 && -n $2 ]] || fail "--output needs a value" 2; output=$2; shift 2 ;;
     --allow-newer-glibc) allow_newer_glibc=true; shift ;;
-    -h | --help) sed -n '2,11s/^# \{0,1\}//p' deploy/package.sh; exit 0 ;;
+    -h | --help) sed -n '2,12s/^# \{0,1\}//p' deploy/package.sh; exit 0 ;;
     *) fail "unknown option $1" 2 ;;
   esac
 done
@@ -70,9 +71,18 @@ cp -R examples "$work/"
 mkdir -p "$work/include/client/tuner"
 cp client/tuner/fusion_tuner.h client/tuner/fusion_tuner.hpp "$work/include/client/tuner/"
 cp "$tuning_library" "$work/lib/"
+# The compiler of partitioned programs: its plugin takes LLVM from the compiler that loads it, its run time needs C and C++ alone.
+readonly plugin=$build/lib/fusion/fusion_partition.so
+if [[ -f $plugin ]]; then
+  cp "$build/bin/fusion-cc" "$build/bin/fusion-c++" "$work/bin/"
+  mkdir -p "$work/lib/fusion"
+  cp "$plugin" "$work/lib/fusion/"
+  cp "$build/lib/libfusion_partition.so" "$work/lib/"
+  strip --strip-unneeded "$work/lib/fusion/"* "$work/lib/libfusion_partition.so"
+fi
 mkdir -p "$work/deploy"
 cp -R deploy/systemd deploy/make-certificates.sh "$work/deploy/"
-binaries=("$work"/bin/*)
+mapfile -t binaries < <(find "$work/bin" -type f ! -name 'fusion-c[c+]*')
 if [[ -d $work/tests ]]; then binaries+=("$work"/tests/*); fi
 # The comparison and the checks: scripts, and the cuBLAS sequences where they were built. No test of them is needed there.
 mkdir -p "$work/tests/bench/peers" "$work/tests/bench/tuning" "$work/tests/gpu"
