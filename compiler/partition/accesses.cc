@@ -111,6 +111,8 @@ std::string FindAccesses(const LoopInfo& loops, ExactNumbers& numbers, LoopAcces
       if (value == nullptr || !evolution.isLoopInvariant(base, &loop))
         return access.written ? "writes through a pointer that changes"
                               : "reads through a pointer that changes";
+      auto* global = dyn_cast<GlobalVariable>(value->getValue());
+      if (global != nullptr && global->isThreadLocal()) return "uses a variable that each thread has";
       if (auto* local = dyn_cast<AllocaInst>(value->getValue()); local != nullptr && IsOwn(*local, loop)) {
         found.own.insert(local);
         continue;

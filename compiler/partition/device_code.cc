@@ -61,8 +61,10 @@ std::string WhyNoInstruction(const Instruction& instruction) {
   if (auto* store = dyn_cast<StoreInst>(&instruction);
       store != nullptr && !IsTypeOfBoth(*store->getValueOperand()->getType()))
     return "stores values of a type that GPUs do not compute with";
+  // With these freedoms one compiler may round, or keep a sign of 0, where the other does not.
   if (isa<FPMathOperator>(instruction) &&
-      (instruction.hasApproxFunc() || instruction.hasAllowReassoc() || instruction.hasAllowReciprocal()))
+      (instruction.hasApproxFunc() || instruction.hasAllowReassoc() || instruction.hasAllowReciprocal() ||
+       instruction.hasAllowContract() || instruction.hasNoSignedZeros()))
     return "computes with fast math, whose results differ from one machine to another";
   if (auto* call = dyn_cast<CallBase>(&instruction)) {
     auto* intrinsic = dyn_cast<IntrinsicInst>(call);
