@@ -19,6 +19,7 @@
 #include "compiler/partition/columns.h"
 #include "compiler/partition/device_code.h"
 #include "compiler/partition/loop_form.h"
+#include "compiler/partition/loop_report.h"
 #include "compiler/partition/originals.h"
 #include "compiler/partition/selection.h"
 #include "compiler/partition/site.h"
@@ -228,7 +229,8 @@ class LoopCandidate {
 
 // Takes the outermost parallel loops of a function, one after another. Returns the functions that their
 // bodies became.
-std::vector<DeviceKernel> PartitionFunction(Function& function, FunctionAnalysisManager& analyses) {
+std::vector<DeviceKernel> PartitionFunction(Function& function, FunctionAnalysisManager& analyses,
+                                            LoopReport& report) {
   std::vector<DeviceKernel> bodies;
   std::set<BasicBlock*> seen, done;  // headers
   for (bool again = true; again;) {
@@ -253,6 +255,7 @@ std::vector<DeviceKernel> PartitionFunction(Function& function, FunctionAnalysis
         why = candidate.Partition((function.getName() + ".fusion." + Twine(bodies.size())).str(), description,
                                   body);
       }
+      report.Add(place, function, why.empty(), why.empty() ? description : why);
       if (!why.empty()) {
         remarks.emit([&] {
           return OptimizationRemarkMissed(kRemarks, "NotPartitioned", place, header)
@@ -280,10 +283,14 @@ PreservedAnalyses PartitionPass::run(Module& module, ModuleAnalysisManager&) {
   const Triple triple(module.getTargetTriple());
   if (!triple.isOSLinux() || !triple.isX86() || !triple.isArch64Bit()) return PreservedAnalyses::all();
   // A user who asks about each loop gets an answer for all of them.
+  LoopReport report;
   const DiagnosticHandler* asked = module.getContext().getDiagHandlerPtr();
-  const SetVector<Function*> selected =
-      SelectFunctions(module, asked != nullptr && asked->isMissedOptRemarkEnabled(kRemarks));
-  if (selected.empty()) return PreservedAnalyses::all();
+  const SetVector<Function*> selected = SelectFunctions(
+      module, report.IsWanted() || (asked != nullptr && asked->isMissedOptRemarkEnabled(kRemarks)));
+  if (selected.empty()) {
+    report.Write();
+    return PreservedAnalyses::all();
+  }
 
   Originals originals(module, selected);
   LoopAnalysisManager of_loops;
@@ -304,7 +311,7 @@ PreservedAnalyses PartitionPass::run(Module& module, ModuleAnalysisManager&) {
   for (Function& function : module)
     if (originals.IsCopy(function) && MayBeTakenApart(function)) functions.push_back(&function);
   for (Function* function : functions) {
-    const std::vector<DeviceKernel> bodies = PartitionFunction(*function, of_functions);
+    const std::vector<DeviceKernel> bodies = PartitionFunction(*function, of_functions, report);
     bool is_right = !verifyFunction(*function);
     for (const DeviceKernel& body : bodies) is_right = is_right && !verifyFunction(*body.body);
     if (is_right && !bodies.empty()) {
@@ -321,10 +328,12 @@ PreservedAnalyses PartitionPass::run(Module& module, ModuleAnalysisManager&) {
     if (!is_right) {
       of_functions.clear(*function, function->getName());
       function->deleteBody();
+      for (const DeviceKernel& body : bodies) EraseSite(*body.body);
     }
   }
   of_functions.clear();
   originals.Restore(partitioned);
+  report.Write();
   std::string text, error;
   if (!kernels.empty()) text = MakeDeviceCode(module, kernels, error);
   if (!error.empty())

@@ -281,6 +281,11 @@ void SetDeviceText(Module& module, const std::string& text) {
   before->eraseFromParent();
 }
 
+void EraseSite(Function& body) {
+  body.getParent()->getNamedGlobal((body.getName() + ".site").str())->eraseFromParent();
+  body.eraseFromParent();
+}
+
 std::string WhyNoSite(const LoopFacts& facts, ExactNumbers& numbers) {
   const Loop& loop = numbers.loop();
   ScalarEvolution& evolution = numbers.evolution();

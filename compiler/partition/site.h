@@ -43,6 +43,9 @@ std::string Conditions(const LoopFacts& facts);
 llvm::GlobalVariable* DeviceText(llvm::Module& module);
 void SetDeviceText(llvm::Module& module, const std::string& text);
 
+// Takes away an outlined loop whose call is gone.
+void EraseSite(llvm::Function& body);
+
 // Makes the call. `loop` keeps its blocks; dominators and loop information of the function are no longer
 // valid.
 void MakeSite(const LoopFacts& facts, ExactNumbers& numbers, llvm::Loop& loop, const OutlinedLoop& outlined);

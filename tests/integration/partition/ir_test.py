@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """LLVM's own language goes through fusion-cc like C: a loop of a .ll file is partitioned, and one that fusion-cc has already
-written is left as it is. The programs print the same, run as written and on the simulated device.
+written is left as it is. The programs print the same, run as written and on the simulated device. The report for programs has
+each loop of the C file.
 
   ir_test.py --cc PATH_OF_fusion-cc [--plain clang-19]
 """
 
+import json
 import pathlib
 import sys
 
@@ -31,6 +33,12 @@ def partitioned(compiler, arguments):
     return runs.partitioned_loops(runs.call_compiler([compiler, "-O2", "-Rpass=fusion", *arguments]))
 
 
+def reported(compiler, source, file):
+    """Compiles C with a report; returns its rows as (line, whether the loop was partitioned)."""
+    runs.call_compiler([compiler, "-O2", "-c", source, "-o", file.with_suffix(".o"), f"-fusion-report={file}"])
+    return [(row["line"], row["partitioned"]) for row in json.loads(file.read_text(encoding="utf-8"))]
+
+
 def output(program):
     status, text = runs.run_program([program], "0.4")
     if status != 0:
@@ -54,6 +62,11 @@ def check(arguments, folder):
         partitioned(arguments.compiler, [text, "-o", program])
         if output(program) != output(folder / "plain"):
             wrong.append(f"{text.name} prints something else")
+    lines = [number for number, line in enumerate(SOURCE.splitlines(), 1) if "for (" in line]
+    rows = reported(arguments.compiler, source, folder / "report.json")
+    expected = {(line, line != lines[-1]) for line in lines}
+    if set(rows) != expected:
+        wrong.append(f"the report has {rows}, not {sorted(expected)}")
     return wrong
 
 
