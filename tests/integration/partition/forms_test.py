@@ -12,9 +12,9 @@ import sys
 
 import partition_runs
 
-HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parents[2]
-SOURCE = HERE / "forms.cc"
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+PROGRAMS = ROOT / "tests/integration/partition/programs"
+SOURCE = PROGRAMS / "forms.cc"
 FLAGS = ["-std=c++20", "-fno-math-errno", "-ffp-contract=off", "-I", ROOT]
 REMARK = re.compile(r"(?P<file>[^\s:]+):(?P<line>\d+):\d+: remark: (?P<what>(?:loop|not) partitioned\b.*)")
 
@@ -77,7 +77,7 @@ def read_remarks(text, forms):
 def build(arguments, folder):
     """Returns the reference program, the tested one, and the remarks."""
     driver, plain, tested = folder / "driver.o", folder / "plain.o", folder / "tested.o"
-    partition_runs.call_compiler([arguments.plain, "-O0", *FLAGS, "-c", HERE / "forms_driver.cc", "-o", driver])
+    partition_runs.call_compiler([arguments.plain, "-O0", *FLAGS, "-c", PROGRAMS / "forms_driver.cc", "-o", driver])
     partition_runs.call_compiler([arguments.plain, "-O0", *FLAGS, "-c", SOURCE, "-o", plain])
     remarks = partition_runs.call_compiler([arguments.compiler, "-O3", "-g", *FLAGS, "-Rpass=fusion", "-Rpass-missed=fusion", "-c", SOURCE,
                                             "-o", tested])

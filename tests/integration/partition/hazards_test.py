@@ -13,18 +13,18 @@ import sys
 
 import partition_runs
 
-HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+PROGRAMS = ROOT / "tests/integration/partition/programs"
 FLAGS = ["-ffp-contract=off", "-I", ROOT]
 
 
 def build(arguments, folder):
     """Returns the program and how many loops were partitioned."""
     reference, tested, driver = folder / "reference.o", folder / "tested.o", folder / "driver.o"
-    source = HERE / "hazards.c"
+    source = PROGRAMS / "hazards.c"
     partition_runs.call_compiler([arguments.plain, "-O0", *FLAGS, "-DREFERENCE", "-c", source, "-o", reference])
     remarks = partition_runs.call_compiler([arguments.compiler, "-O2", *FLAGS, "-Rpass=fusion", "-c", source, "-o", tested])
-    partition_runs.call_compiler([arguments.plain, "-O1", *FLAGS, "-c", HERE / "hazards_driver.c", "-o", driver])
+    partition_runs.call_compiler([arguments.plain, "-O1", *FLAGS, "-c", PROGRAMS / "hazards_driver.c", "-o", driver])
     program = folder / "hazards"
     partition_runs.call_compiler([arguments.compiler, driver, reference, tested, "-o", program])
     return program, partition_runs.partitioned_loops(remarks)
