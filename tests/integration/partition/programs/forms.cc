@@ -3,7 +3,7 @@
 //   found            the outermost loop is partitioned
 //   refused: WHY     it must not be
 //   later: WHY       it is parallel, but need not be found yet
-#include "tests/integration/partition/forms.h"
+#include "tests/integration/partition/programs/forms.h"
 
 #include <algorithm>
 #include <cmath>

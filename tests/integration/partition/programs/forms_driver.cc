@@ -4,7 +4,7 @@
 #include <numeric>
 #include <string>
 
-#include "tests/integration/partition/forms.h"
+#include "tests/integration/partition/programs/forms.h"
 
 namespace {
 

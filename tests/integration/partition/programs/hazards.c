@@ -1,6 +1,6 @@
 // Calls of these functions are easy to get wrong for a compiler that splits loops: see hazards_driver.c for
 // the arguments.
-#include "tests/integration/partition/hazards.h"
+#include "tests/integration/partition/programs/hazards.h"
 
 #include <limits.h>
 #include <string.h>

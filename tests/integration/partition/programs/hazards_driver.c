@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "tests/integration/partition/hazards.h"
+#include "tests/integration/partition/programs/hazards.h"
 
 enum { COUNT = 40000, PAGE = 4096, PAGES = 4, MAPPED = PAGE * PAGES };
 
