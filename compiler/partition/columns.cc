@@ -1,18 +1,15 @@
 #include "compiler/partition/columns.h"
 
-#include <llvm/Analysis/AssumptionCache.h>
-#include <llvm/Analysis/TargetLibraryInfo.h>
+#include <llvm/IR/Constants.h>
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
 #include <llvm/Passes/PassBuilder.h>
-#include <llvm/TargetParser/Triple.h>
 #include <llvm/Transforms/Scalar/LoopPassManager.h>
 #include <llvm/Transforms/Scalar/SimpleLoopUnswitch.h>
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 #include <llvm/Transforms/Utils/LCSSA.h>
 #include <llvm/Transforms/Utils/LoopSimplify.h>
-#include <llvm/Transforms/Utils/ScalarEvolutionExpander.h>
 
 #include <algorithm>
 
@@ -23,6 +20,8 @@ namespace fusion {
 using namespace llvm;
 
 namespace {
+
+constexpr char kStep[] = "fusion.step";  // metadata of counters
 
 // A loop that can be cut to one iteration: counters alone go from one to the next, and nothing comes out.
 bool CanBeCut(const Loop& loop, ScalarEvolution& evolution) {
@@ -139,20 +138,41 @@ bool AreColumns(ColumnLoops which, const LoopInfo& loops, const LoopAccesses& ac
 
 }  // namespace
 
+namespace {
+
+// The step of each counter of a loop that is cut is written to it: in the outlined loop, where less is known
+// of numbers, it may be no recurrence to LLVM.
+void WriteSteps(ColumnLoops which, const LoopInfo& loops, ExactNumbers& numbers) {
+  ScalarEvolution& evolution = numbers.evolution();
+  for (const Loop* inner : loops.getLoopsInPreorder()) {
+    if (!numbers.loop().contains(inner) ||
+        !IsCut(*inner, inner->getLoopDepth() - numbers.loop().getLoopDepth(), which))
+      continue;
+    for (PHINode& counter : inner->getHeader()->phis()) {
+      const APInt& step =
+          cast<SCEVConstant>(cast<SCEVAddRecExpr>(evolution.getSCEV(&counter))->getStepRecurrence(evolution))
+              ->getAPInt();
+      auto* value = ConstantInt::get(numbers.type(), static_cast<uint64_t>(step.getSExtValue()));
+      counter.setMetadata(kStep, MDNode::get(counter.getContext(), ConstantAsMetadata::get(value)));
+    }
+  }
+}
+
+}  // namespace
+
 ColumnLoops FindColumns(const LoopInfo& loops, const LoopAccesses& accesses, ExactNumbers& numbers,
                         IterationSpace& space, const isl::set& assumed, LinearBound& last) {
   for (const ColumnLoops which : {ColumnLoops::kInnermost, ColumnLoops::kOutermost})
-    if (AreColumns(which, loops, accesses, numbers, space, assumed, last)) return which;
+    if (AreColumns(which, loops, accesses, numbers, space, assumed, last)) {
+      WriteSteps(which, loops, numbers);
+      return which;
+    }
   return ColumnLoops::kNone;
 }
 
-void CutToColumn(Function& body, ColumnLoops which, Value* column) {
+bool CutToColumn(Function& body, ColumnLoops which, Value* column) {
   DominatorTree dominators(body);
   LoopInfo loops(dominators);
-  AssumptionCache assumptions(body);
-  TargetLibraryInfoImpl functions(Triple(body.getParent()->getTargetTriple()));
-  TargetLibraryInfo library(functions, &body);
-  ScalarEvolution evolution(body, library, assumptions, dominators, loops);
   for (Loop* loop : loops.getLoopsInPreorder()) {
     if (!IsCut(*loop, loop->getLoopDepth() - 1, which)) continue;
     BasicBlock *before = loop->getLoopPreheader(), *latch = loop->getLoopLatch(),
@@ -160,11 +180,10 @@ void CutToColumn(Function& body, ColumnLoops which, Value* column) {
     IRBuilder<> builder(before->getTerminator());
     SmallVector<std::pair<PHINode*, Value*>, 4> counters;
     for (PHINode& counter : loop->getHeader()->phis()) {
-      auto* recurrence = cast<SCEVAddRecExpr>(evolution.getSCEV(&counter));
-      const APInt& step = cast<SCEVConstant>(recurrence->getStepRecurrence(evolution))->getAPInt();
+      const MDNode* step = counter.getMetadata(kStep);
+      if (step == nullptr) return false;
       Value* start = counter.getIncomingValueForBlock(before);
-      Value* distance =
-          builder.CreateMul(column, builder.getInt64(static_cast<uint64_t>(step.getSExtValue())));
+      Value* distance = builder.CreateMul(column, mdconst::extract<ConstantInt>(step->getOperand(0)));
       counters.push_back(
           {&counter, start->getType()->isPointerTy()
                          ? builder.CreateGEP(builder.getInt8Ty(), start, distance)
@@ -179,6 +198,7 @@ void CutToColumn(Function& body, ColumnLoops which, Value* column) {
     end->eraseFromParent();
   }
   HoistConditions(body);
+  return true;
 }
 
 }  // namespace fusion

@@ -21,6 +21,7 @@ ColumnLoops FindColumns(const llvm::LoopInfo& loops, const LoopAccesses& accesse
                         IterationSpace& space, const isl::set& assumed, LinearBound& last);
 
 // Leaves of these loops of `body`, an outlined loop for which they were found, iteration `column` alone.
-void CutToColumn(llvm::Function& body, ColumnLoops which, llvm::Value* column);
+// Returns false where it cannot, and the function is of no use then.
+bool CutToColumn(llvm::Function& body, ColumnLoops which, llvm::Value* column);
 
 }  // namespace fusion

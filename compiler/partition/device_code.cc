@@ -98,7 +98,7 @@ void SplitMultiplyAdds(Function& function) {
     }
 }
 
-// The body with one more parameter, the column that it runs alone.
+// Returns the body with one more parameter, the column that it runs alone; null where there is none.
 Function* OfColumn(Function& body, ColumnLoops columns) {
   SmallVector<Type*, 4> parameters(body.getFunctionType()->params());
   parameters.push_back(Type::getInt64Ty(body.getContext()));
@@ -110,8 +110,9 @@ Function* OfColumn(Function& body, ColumnLoops columns) {
   SmallVector<ReturnInst*, 2> returns;
   CloneFunctionInto(cut, &body, values, CloneFunctionChangeType::LocalChangesOnly, returns);
   body.eraseFromParent();
-  CutToColumn(*cut, columns, cut->getArg(3));
-  return cut;
+  if (CutToColumn(*cut, columns, cut->getArg(3))) return cut;
+  cut->eraseFromParent();
+  return nullptr;
 }
 
 void MakeKernel(Module& device, Function* body, const DeviceKernel& wanted) {
@@ -120,6 +121,7 @@ void MakeKernel(Module& device, Function* body, const DeviceKernel& wanted) {
   body->setAttributes(AttributeList());
   const bool has_columns = wanted.columns != ColumnLoops::kNone;
   if (has_columns) body = OfColumn(*body, wanted.columns);
+  if (body == nullptr) return;  // the run time finds no kernel, and the loop runs on the host
   body->addFnAttr(Attribute::AlwaysInline);
   body->addFnAttr(Attribute::NoUnwind);
   body->setLinkage(GlobalValue::InternalLinkage);
