@@ -97,12 +97,17 @@ bool Partitioner::RunInside(const LoopCall& call, double work, LoopRecord& loop)
 // On one thread, until the loops have earned threads, or it is known how long that takes: threads do what is
 // left of a long loop then.
 void Partitioner::RunAlone(const LoopCall& call, double work, LoopRecord& loop) {
+  const bool is_known = loop.ways.IsKnown(Way::kOneThread);
   double most_seconds = std::numeric_limits<double>::infinity();
   if (settings_.mode == PartitionMode::kAuto && settings_.threads > 1) {
-    if (seconds_ < settings_.earned_seconds)
+    if (seconds_ < settings_.earned_seconds) {
       most_seconds = settings_.earned_seconds - seconds_;
-    else if (!loop.ways.IsKnown(Way::kOneThread))
+    } else if (is_known) {
+      // Iterations may differ: what the first of them took says little of a triangle.
+      most_seconds = 1.5 * loop.ways.Seconds(Way::kOneThread, work) + Ways::kLongSeconds;
+    } else {
       most_seconds = Ways::kLongSeconds;
+    }
   }
   constexpr int64_t kParts = 64;
   const int64_t parts = std::isinf(most_seconds) ? 1 : std::min(kParts, call.iterations);
@@ -117,7 +122,11 @@ void Partitioner::RunAlone(const LoopCall& call, double work, LoopRecord& loop) 
     next = end;
   }
   const double alone = SecondsSince(start);
-  loop.ways.Saw(Way::kOneThread, work * share(next), alone);
+  if (is_known && next < call.iterations) {
+    loop.ways.Exceeded(Way::kOneThread, work * share(next), alone);
+  } else {
+    loop.ways.Saw(Way::kOneThread, work * share(next), alone);
+  }
   if (next == call.iterations) return;
   MakePool();
   pool_->Begin(call.site.body, call.context, next, call.iterations);

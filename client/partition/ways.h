@@ -1,6 +1,7 @@
 // The ways in which a loop may run: what was measured decides.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <utility>
@@ -55,6 +56,16 @@ class Ways {
     for (Seen& other : seen_) other.credit += kShareOfTries * seconds;
   }
 
+  // Part of a call took much longer than was expected: it counts alone.
+  void Exceeded(Way way, double work, double seconds) {
+    Seen& seen = seen_[static_cast<size_t>(way)];
+    seen.seconds_per_work = std::max(seen.seconds_per_work, seconds / (work > 1 ? work : 1));
+  }
+
+  // Returns about how long a call would take.
+  double Seconds(Way way, double work) const {
+    return seen_[static_cast<size_t>(way)].seconds_per_work * work;
+  }
   // The way was tried often enough.
   bool IsKnown(Way way) const { return seen_[static_cast<size_t>(way)].calls >= kFirstTries; }
   // Returns about how long a call would take without a device, 0 where none was seen.

@@ -187,6 +187,16 @@ TEST(WaysTest, TheFirstCallOnADeviceIsNoMeasure) {
   EXPECT_EQ(ways.Next(true, true), Way::kDevice);
 }
 
+TEST(WaysTest, AWayThatTakesLongerThanExpectedIsLeft) {
+  Ways ways;
+  ways.Saw(ways.Next(true, false), 1e9, 0.1);
+  ways.Saw(ways.Next(true, false), 1e9, 0.2);
+  EXPECT_EQ(ways.Next(true, false), Way::kOneThread);
+  EXPECT_EQ(ways.Seconds(Way::kOneThread, 2e9), 0.2);
+  ways.Exceeded(Way::kOneThread, 5e8, 0.3);
+  EXPECT_EQ(ways.Next(true, false), Way::kThreads);
+}
+
 TEST(WaysTest, LongCallsAreTriedOnce) {
   Ways ways;
   for (const Way expected : {Way::kOneThread, Way::kThreads, Way::kThreads}) {
