@@ -35,7 +35,7 @@ while [[ $# -gt 0 ]]; do
   case "$1" in
     --output) [[ $# -ge 2 && -n $2 ]] || fail "--output needs a value" 2; output=$2; shift 2 ;;
     --allow-newer-glibc) allow_newer_glibc=true; shift ;;
-    -h | --help) sed -n '2,12s/^# \{0,1\}//p' deploy/package.sh; exit 0 ;;
+    -h | --help) sed -n '2,13s/^# \{0,1\}//p' deploy/package.sh; exit 0 ;;
     *) fail "unknown option $1" 2 ;;
   esac
 done
