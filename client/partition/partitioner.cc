@@ -73,7 +73,7 @@ bool Partitioner::RunInside(const LoopCall& call, double work, LoopRecord& loop)
   if (!whole_.Find(call.site, call.facts, 0, call.iterations)) return refuse(PartitionReason::kRanges);
   if (PairsMeet(call.site, whole_.arrays())) return refuse(PartitionReason::kOverlap);
 
-  const Way way = ChooseWay(work, loop);
+  const Way way = ChooseWay(call, work, loop);
   const bool one_thread = way == Way::kOneThread;
   if (!one_thread) MakePool();
   const auto start = std::chrono::steady_clock::now();
@@ -142,7 +142,7 @@ void Partitioner::MakePool() {
 }
 
 // No program pays for threads, or a driver, before its loops have taken long enough to earn them.
-Way Partitioner::ChooseWay(double work, LoopRecord& loop) {
+Way Partitioner::ChooseWay(const LoopCall& call, double work, LoopRecord& loop) {
   if (settings_.mode != PartitionMode::kAuto) {
     FindDevice(DeviceShare() > 0);
     return Way::kThreads;
@@ -151,15 +151,15 @@ Way Partitioner::ChooseWay(double work, LoopRecord& loop) {
   // A loop whose share is set has it with threads. Otherwise the device is a way of its own, for loops that
   // have taken long themselves: the driver compiles their kernels first.
   const bool is_set = DeviceShare() > 0;
-  const bool may_win =
-      !settings_.split.has_value() && loop.seconds >= settings_.earned_seconds && DeviceMayWin(work, loop);
+  const bool may_win = !settings_.split.has_value() && loop.seconds >= settings_.earned_seconds &&
+                       DeviceMayWin(call, work, loop);
   FindDevice(is_set || may_win);
   return loop.ways.Next(settings_.threads > 1 || (is_set && device_ != nullptr),
                         may_win && device_ != nullptr);
 }
 
-bool Partitioner::DeviceMayWin(double work, const LoopRecord& loop) const {
-  if (settings_.device == PartitionDeviceKind::kSimulated) return false;
+bool Partitioner::DeviceMayWin(const LoopCall& call, double work, const LoopRecord& loop) const {
+  if (settings_.device == PartitionDeviceKind::kSimulated || call.site.kernel == nullptr) return false;
   constexpr double kBytesPerSecond =
       12e9;  // of memory that is not pinned, over PCIe 4.0 and 5.0: rather more than less
   constexpr double kSecondsPerCall = 50e-6;

@@ -43,13 +43,13 @@ class Partitioner {
   bool RunPartitioned(const LoopCall& call, double share, LoopRecord& loop);
   void RunAlone(const LoopCall& call, double work, LoopRecord& loop);
   void MakePool();
-  Way ChooseWay(double work, LoopRecord& loop);
+  Way ChooseWay(const LoopCall& call, double work, LoopRecord& loop);
   // Returns how many of the loop's iterations the device is to run, of the share that it is to have.
   int64_t DeviceIterations(const LoopCall& call, double share, LoopRecord& loop);
   // The share by the settings.
   double DeviceShare() const;
   // Returns true when the device may be faster for the call, by what has to be copied.
-  bool DeviceMayWin(double work, const LoopRecord& loop) const;
+  bool DeviceMayWin(const LoopCall& call, double work, const LoopRecord& loop) const;
   void FindDevice(bool is_wanted);
   static std::unique_ptr<PartitionDevice> MakeCudaDevice();
 

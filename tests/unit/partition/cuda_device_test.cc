@@ -545,25 +545,28 @@ TEST_F(CudaDeviceTest, ModeAutoGivesItTheLoopsThatItIsFasterFor) {
   settings.earned_seconds = 0.01;
   settings.split.reset();
   Partitioner partitioner(settings, MakeFakeDevice);
-  ScaleLoop slow, fast;
+  ScaleLoop slow, of_host;
   slow.site()->body = ScaleSlowly;
+  of_host.site()->body = ScaleSlowly;
+  of_host.site()->kernel = nullptr;
   for (int i = 0; i < 1000 && gpu_->launches == 0; ++i) ASSERT_TRUE(slow.Run(partitioner, 20));
   const int64_t launches = gpu_->launches;
   for (int i = 0; i < 10; ++i) ASSERT_TRUE(slow.Run(partitioner, 20));
   EXPECT_GE(gpu_->launches, launches + 9 * settings.chunks);
   const int64_t of_slow = gpu_->launches;
-  for (int i = 0; i < 100; ++i) ASSERT_TRUE(fast.Run(partitioner));
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(of_host.Run(partitioner, 20));
   EXPECT_EQ(gpu_->launches, of_slow);
 }
 
 TEST_F(CudaDeviceTest, NoDriverIsLoadedThatNothingNeeds) {
   int made = 0;
-  const auto run = [&made](const PartitionSettings& settings) {
+  const auto run = [&made](const PartitionSettings& settings, bool has_kernel = true) {
     Partitioner partitioner(settings, [&made] {
       ++made;
       return nullptr;
     });
     ScaleLoop loop;
+    if (!has_kernel) loop.site()->kernel = nullptr;
     for (int i = 0; i < 20; ++i) ASSERT_TRUE(loop.Run(partitioner));
   };
   PartitionSettings settings = OnCuda();
@@ -575,7 +578,7 @@ TEST_F(CudaDeviceTest, NoDriverIsLoadedThatNothingNeeds) {
   run(settings);
   settings.earned_seconds = 0;
   settings.split.reset();
-  run(settings);
+  run(settings, /*has_kernel=*/false);
   EXPECT_EQ(made, 0);
   ::testing::internal::CaptureStderr();
   run(OnCuda());
