@@ -24,7 +24,7 @@ struct SplitResult {
 };
 
 // Runs all iterations: the first `device_iterations` on the device in so many chunks, the others on the pool.
-// What the device cannot do the pool does; until the device has done all of its part no byte of the host's
+// The pool does what the device cannot; until the device has done all of its part no byte of the host's
 // memory is changed for it. `device` may be null where it has nothing to do. Throws nothing.
 SplitResult RunSplit(const LoopCall& call, int64_t device_iterations, int chunks, PartitionDevice* device,
                      HostPool& pool);

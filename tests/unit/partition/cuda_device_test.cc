@@ -533,7 +533,7 @@ TEST_F(CudaDeviceTest, LoopsDoNotWaitForItInModeAuto) {
   EXPECT_GT(gpu_->launches, 0);
 }
 
-// On the host an iteration takes a millisecond, on the GPU none.
+// On the host an iteration takes a millisecond, on the GPU none: the times are what the choice is made of.
 void ScaleSlowly(int64_t first, int64_t last, void* context) {
   std::this_thread::sleep_for(std::chrono::milliseconds(last - first));
   Scale(first, last, context);
