@@ -71,6 +71,15 @@ bool ComparesAddresses(const Instruction& instruction, ScalarEvolution& evolutio
 
 }  // namespace
 
+LoopNest NestOf(const BasicBlock& block, const Loop& loop, const LoopInfo& loops) {
+  LoopNest nest;
+  for (const Loop* around = loops.getLoopFor(&block); around != nullptr; around = around->getParentLoop()) {
+    nest.insert(nest.begin(), around);
+    if (around == &loop) break;
+  }
+  return nest;
+}
+
 const Instruction* EndOfLoop(const Loop& loop) {
   auto* branch = dyn_cast<BranchInst>(loop.getLoopLatch()->getTerminator());
   auto* comparison =
@@ -100,11 +109,7 @@ std::string FindAccesses(const LoopInfo& loops, ExactNumbers& numbers, LoopAcces
       LoopAccess access{
           &instruction, isa<StoreInst>(instruction), static_cast<int64_t>(size.getFixedValue()), 0, {},
           nullptr};
-      for (const Loop* around = loops.getLoopFor(block); around != nullptr;
-           around = around->getParentLoop()) {
-        access.nest.insert(access.nest.begin(), around);
-        if (around == &loop) break;
-      }
+      access.nest = NestOf(*block, loop, loops);
       const SCEV* place = evolution.getSCEVAtScope(address, loops.getLoopFor(block));
       const SCEV* base = evolution.getPointerBase(place);
       auto* value = dyn_cast<SCEVUnknown>(base);

@@ -35,6 +35,9 @@ struct LoopAccesses {
 // Finds the accesses of numbers.loop(). Returns "", or why the loop cannot be taken apart.
 std::string FindAccesses(const llvm::LoopInfo& loops, ExactNumbers& numbers, LoopAccesses& found);
 
+// The loops around a block, `loop` first.
+LoopNest NestOf(const llvm::BasicBlock& block, const llvm::Loop& loop, const llvm::LoopInfo& loops);
+
 // The comparison that ends the loop, where nothing else uses it: a function of a range of iterations needs
 // none.
 const llvm::Instruction* EndOfLoop(const llvm::Loop& loop);

@@ -18,6 +18,15 @@ namespace fusion {
 
 using namespace llvm;
 
+Analyses::Analyses() {
+  PassBuilder builder;
+  builder.registerModuleAnalyses(of_module);
+  builder.registerCGSCCAnalyses(of_calls);
+  builder.registerFunctionAnalyses(of_functions);
+  builder.registerLoopAnalyses(of_loops);
+  builder.crossRegisterProxies(of_loops, of_functions, of_calls, of_module);
+}
+
 void Canonicalise(Module& module, ModuleAnalysisManager& analyses) {
   ModulePassManager passes;
   ModuleInlinerWrapperPass inliner(getInlineParams(/*Threshold=*/225));  // as clang -O2 has it

@@ -4,7 +4,6 @@
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
-#include <llvm/Passes/PassBuilder.h>
 #include <llvm/Transforms/Scalar/LoopPassManager.h>
 #include <llvm/Transforms/Scalar/SimpleLoopUnswitch.h>
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
@@ -13,6 +12,7 @@
 
 #include <algorithm>
 
+#include "compiler/partition/canonical.h"
 #include "compiler/partition/elements.h"
 
 namespace fusion {
@@ -47,23 +47,14 @@ bool CanBeCut(const Loop& loop, ScalarEvolution& evolution) {
 // diverge; these are the same for all threads, and without them an element stays in a register while a loop
 // adds to it.
 void HoistConditions(Function& function) {
-  PassBuilder builder;
-  LoopAnalysisManager of_loops;
-  FunctionAnalysisManager of_functions;
-  CGSCCAnalysisManager of_calls;
-  ModuleAnalysisManager of_module;
-  builder.registerModuleAnalyses(of_module);
-  builder.registerCGSCCAnalyses(of_calls);
-  builder.registerFunctionAnalyses(of_functions);
-  builder.registerLoopAnalyses(of_loops);
-  builder.crossRegisterProxies(of_loops, of_functions, of_calls, of_module);
+  Analyses analyses;
   FunctionPassManager passes;
   passes.addPass(SimplifyCFGPass());
   passes.addPass(LoopSimplifyPass());
   passes.addPass(LCSSAPass());
   passes.addPass(
       createFunctionToLoopPassAdaptor(SimpleLoopUnswitchPass(/*NonTrivial=*/true), /*UseMemorySSA=*/true));
-  passes.run(function, of_functions);
+  passes.run(function, analyses.of_functions);
 }
 
 // `depth` of the outermost loop is 0.

@@ -9,7 +9,7 @@ namespace fusion {
 
 using namespace llvm;
 
-// A loop whose sets are larger is not worth the user's time; about 50 ms.
+// A loop whose sets are larger is not worth the user's time.
 constexpr unsigned long kMostOperations = 2'000'000;
 
 IterationSpace::IterationSpace(ExactNumbers& numbers) : numbers_(numbers), context_(isl_ctx_alloc()) {

@@ -49,7 +49,8 @@ class LoopCandidate {
         function_(function),
         analyses_(analyses),
         numbers_(analyses.getResult<ScalarEvolutionAnalysis>(function), loop),
-        space_(numbers_) {}
+        space_(numbers_),
+        ranges_(numbers_) {}
 
   // Returns "", or why the loop stays as it is: then nothing was changed.
   std::string Partition(const std::string& name, std::string& description, DeviceKernel& kernel) {
@@ -68,6 +69,7 @@ class LoopCandidate {
     if (std::string why = FindOverlaps(); !why.empty()) return why;
     FindWork(loops);
     FindColumnsOfIteration(loops);
+    if (std::string why = CollectConditions(); !why.empty()) return why;
     if (std::string why = WhyNoSite(facts_, numbers_); !why.empty()) return why;
     OutlinedLoop outlined;
     if (std::string why = Outline(accesses_, numbers_, name, outlined); !why.empty()) return "it " + why;
@@ -92,15 +94,14 @@ class LoopCandidate {
 
  private:
   std::string FindRanges() {
-    Ranges ranges(numbers_);
     const DominatorTree& dominators = analyses_.getResult<DominatorTreeAnalysis>(function_);
     ScalarEvolution& evolution = numbers_.evolution();
     for (const LoopAccess& access : accesses_.accesses) {
       AccessRange range{
           access.array, {}, {}, access.written ? FUSION_PARTITION_WRITTEN : FUSION_PARTITION_READ};
       if (access.offset != nullptr) {
-        range.first = ranges.Least(access.offset);
-        range.end = ranges.Most(access.offset);
+        range.first = ranges_.Least(access.offset);
+        range.end = ranges_.Most(access.offset);
       }
       if (range.first.constant == nullptr || range.end.constant == nullptr) {
         if (access.written)
@@ -116,14 +117,19 @@ class LoopCandidate {
       if (!TouchesAll(access, dominators, numbers_)) range.flags |= FUSION_PARTITION_PARTIAL;
       Join(range);
     }
-    for (const SCEV* number : ranges.not_negative()) facts_.not_negative.insert(number);
-    for (const SCEV* number : numbers_.not_negative()) {
-      const LinearBound least = ranges.Least(number);
+    return "";
+  }
+  // Called last, as each step may find numbers that are to be asked; so may this one.
+  std::string CollectConditions() {
+    ScalarEvolution& evolution = numbers_.evolution();
+    for (size_t at = 0; at < numbers_.not_negative().size(); ++at) {
+      const LinearBound least = ranges_.Least(numbers_.not_negative()[at]);
       if (least.constant == nullptr) return "a number in it may be negative";
       facts_.not_negative.insert(least.constant);
       facts_.not_negative.insert(
           evolution.getAddExpr(least.constant, evolution.getMulExpr(least.slope, facts_.last)));
     }
+    for (const SCEV* number : ranges_.not_negative()) facts_.not_negative.insert(number);
     for (const AccessRange& range : facts_.ranges)
       for (const LinearBound& bound : {range.first, range.end})
         for (const SCEV* number :
@@ -184,12 +190,8 @@ class LoopCandidate {
   }
   void FindWork(const LoopInfo& loops) {
     for (BasicBlock* block : loop_.blocks()) {
-      LoopNest nest;
-      for (const Loop* around = loops.getLoopFor(block); around != nullptr;
-           around = around->getParentLoop()) {
-        nest.insert(nest.begin(), around);
-        if (around == &loop_) break;
-      }
+      const LoopNest nest = NestOf(*block, loop_, loops);
+      for (const Loop* around : nest) numbers_.LastCount(*around);  // what it needs is asked, too
       const double instructions = static_cast<double>(block->sizeWithoutDebug());
       auto known = std::find_if(facts_.work.begin(), facts_.work.end(),
                                 [&](const auto& work) { return work.first == nest; });
@@ -222,6 +224,7 @@ class LoopCandidate {
   FunctionAnalysisManager& analyses_;
   ExactNumbers numbers_;
   IterationSpace space_;
+  Ranges ranges_;
   LoopAccesses accesses_;
   LoopFacts facts_;
   ColumnLoops columns_ = ColumnLoops::kNone;
@@ -293,17 +296,8 @@ PreservedAnalyses PartitionPass::run(Module& module, ModuleAnalysisManager&) {
   }
 
   Originals originals(module, selected);
-  LoopAnalysisManager of_loops;
-  FunctionAnalysisManager of_functions;
-  CGSCCAnalysisManager of_calls;
-  ModuleAnalysisManager of_module;
-  PassBuilder builder;
-  builder.registerModuleAnalyses(of_module);
-  builder.registerCGSCCAnalyses(of_calls);
-  builder.registerFunctionAnalyses(of_functions);
-  builder.registerLoopAnalyses(of_loops);
-  builder.crossRegisterProxies(of_loops, of_functions, of_calls, of_module);
-  Canonicalise(module, of_module);
+  Analyses analyses;
+  Canonicalise(module, analyses.of_module);
   originals.Rejoin();
 
   std::vector<Function*> functions, partitioned;
@@ -311,7 +305,7 @@ PreservedAnalyses PartitionPass::run(Module& module, ModuleAnalysisManager&) {
   for (Function& function : module)
     if (originals.IsCopy(function) && MayBeTakenApart(function)) functions.push_back(&function);
   for (Function* function : functions) {
-    const std::vector<DeviceKernel> bodies = PartitionFunction(*function, of_functions, report);
+    const std::vector<DeviceKernel> bodies = PartitionFunction(*function, analyses.of_functions, report);
     bool is_right = !verifyFunction(*function);
     for (const DeviceKernel& body : bodies) is_right = is_right && !verifyFunction(*body.body);
     if (is_right && !bodies.empty()) {
@@ -326,12 +320,12 @@ PreservedAnalyses PartitionPass::run(Module& module, ModuleAnalysisManager&) {
       errs() << "fusion-cc: " << function->getName()
              << " is not partitioned: its new form is not valid, please report it\n";
     if (!is_right) {
-      of_functions.clear(*function, function->getName());
+      analyses.of_functions.clear(*function, function->getName());
       function->deleteBody();
       for (const DeviceKernel& body : bodies) EraseSite(*body.body);
     }
   }
-  of_functions.clear();
+  analyses.of_functions.clear();
   originals.Restore(partitioned);
   report.Write();
   std::string text, error;
