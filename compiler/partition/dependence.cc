@@ -68,7 +68,7 @@ Independence FindDependence(const LoopAccesses& accesses, ExactNumbers& numbers,
     if (!found.why_not.empty()) return found;
     assumed = found.assumed;
   }
-  return {"", assumed};
+  return {"", isl::manage(isl_set_remove_redundancies(assumed.coalesce().release()))};
 }
 
 }  // namespace fusion

@@ -66,10 +66,6 @@ std::vector<std::vector<LinearCondition>> Alternatives(const isl::set& assumed) 
   return alternatives;
 }
 
-isl::set Simplified(const isl::set& assumed) {
-  return isl::manage(isl_set_remove_redundancies(assumed.coalesce().release()));
-}
-
 // Writes the code of one call, at the end of the block before the loop.
 class SiteWriter {
  public:
@@ -103,7 +99,7 @@ class SiteWriter {
                    Magnitude(bound.number),
                    ConstantFP::get(builder_.getDoubleTy(), static_cast<double>(1ull << bound.bits))));
     Value* any = nullptr;
-    for (const std::vector<LinearCondition>& conditions : Alternatives(Simplified(facts_.assumed))) {
+    for (const std::vector<LinearCondition>& conditions : Alternatives(facts_.assumed)) {
       Value* these = builder_.getTrue();
       for (const LinearCondition& condition : conditions) these = builder_.CreateAnd(these, Holds(condition));
       any = any == nullptr ? these : builder_.CreateOr(any, these);
@@ -294,7 +290,7 @@ std::string WhyNoSite(const LoopFacts& facts, ExactNumbers& numbers) {
   auto known_before = [&](const SCEV* number) {
     return evolution.isLoopInvariant(number, &loop) && expander.isSafeToExpandAt(number, at);
   };
-  const std::vector<std::vector<LinearCondition>> alternatives = Alternatives(Simplified(facts.assumed));
+  const std::vector<std::vector<LinearCondition>> alternatives = Alternatives(facts.assumed);
   if (alternatives.empty()) return "what it assumes cannot be asked";
   size_t conditions = 0;
   for (const std::vector<LinearCondition>& all : alternatives)
@@ -346,7 +342,7 @@ std::string Conditions(const LoopFacts& facts) {
     else
       out << *number;
   };
-  const std::vector<std::vector<LinearCondition>> alternatives = Alternatives(Simplified(facts.assumed));
+  const std::vector<std::vector<LinearCondition>> alternatives = Alternatives(facts.assumed);
   for (const std::vector<LinearCondition>& all : alternatives) {
     if (&all != &alternatives.front()) out << " or ";
     for (const LinearCondition& condition : all) {
