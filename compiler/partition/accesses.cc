@@ -80,10 +80,8 @@ LoopNest NestOf(const BasicBlock& block, const Loop& loop, const LoopInfo& loops
   return nest;
 }
 
-const Instruction* EndOfLoop(const Loop& loop) {
-  auto* branch = dyn_cast<BranchInst>(loop.getLoopLatch()->getTerminator());
-  auto* comparison =
-      branch != nullptr && branch->isConditional() ? dyn_cast<ICmpInst>(branch->getCondition()) : nullptr;
+const Instruction* EndThatNothingElseUses(const Loop& loop) {
+  const ICmpInst* comparison = EndOf(loop);
   return comparison != nullptr && comparison->hasOneUse() && loop.contains(comparison) ? comparison : nullptr;
 }
 
@@ -97,7 +95,7 @@ std::string FindAccesses(const LoopInfo& loops, ExactNumbers& numbers, LoopAcces
   for (BasicBlock* block : loop.blocks())
     for (Instruction& instruction : *block) {
       if (std::string why = WhyNotInstruction(instruction); !why.empty()) return why;
-      if (&instruction != EndOfLoop(loop) && ComparesAddresses(instruction, evolution))
+      if (&instruction != EndThatNothingElseUses(loop) && ComparesAddresses(instruction, evolution))
         return "compares addresses";
       Value* address = getLoadStorePointerOperand(&instruction);
       if (address == nullptr) continue;

@@ -40,7 +40,7 @@ LoopNest NestOf(const llvm::BasicBlock& block, const llvm::Loop& loop, const llv
 
 // The comparison that ends the loop, where nothing else uses it: a function of a range of iterations needs
 // none.
-const llvm::Instruction* EndOfLoop(const llvm::Loop& loop);
+const llvm::Instruction* EndThatNothingElseUses(const llvm::Loop& loop);
 
 // "C" or "an array": how people know it.
 std::string NameOf(const LoopArray& array);

@@ -79,17 +79,12 @@ const SCEV* ExactNumbers::Find(const SCEV* number) {
   return nullptr;
 }
 
-namespace {
-
-// The comparison that ends a loop with one exit, or null.
-const ICmpInst* Ending(const Loop& loop) {
+const ICmpInst* EndOf(const Loop& loop) {
   BasicBlock* exiting = loop.getExitingBlock();
   if (exiting == nullptr) return nullptr;
   auto* branch = dyn_cast<BranchInst>(exiting->getTerminator());
   return branch != nullptr && branch->isConditional() ? dyn_cast<ICmpInst>(branch->getCondition()) : nullptr;
 }
-
-}  // namespace
 
 const SCEV* ExactNumbers::LastCount(const Loop& inner) {
   const SCEV* count = evolution_.getSymbolicMaxBackedgeTakenCount(&inner);
@@ -105,7 +100,7 @@ const SCEV* ExactNumbers::LastCount(const Loop& inner) {
   Limit(exact, std::min(static_cast<unsigned>(evolution_.getTypeSizeInBits(word->getType())) - 1, 62u));
   // The loop itself is asked at run time whether its count is negative.
   if (&inner == &loop_ || (word == count && evolution_.isKnownNonNegative(word))) return exact;
-  const ICmpInst* ending = Ending(inner);
+  const ICmpInst* ending = EndOf(inner);
   // A loop that ends by <, <=, > or >= is entered only where the difference of its bounds is not negative:
   // LLVM takes the maximum with 0 where it cannot prove that. One that ends by != may count around the whole
   // word.

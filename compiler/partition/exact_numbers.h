@@ -8,8 +8,12 @@
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/Analysis/ScalarEvolution.h>
 #include <llvm/Analysis/ScalarEvolutionExpressions.h>
+#include <llvm/IR/Instructions.h>
 
 namespace fusion {
+
+// Returns the comparison that ends a loop with one exit, or null.
+const llvm::ICmpInst* EndOf(const llvm::Loop& loop);
 
 class ExactNumbers {
  public:

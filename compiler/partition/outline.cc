@@ -22,7 +22,7 @@ SetVector<Value*> UsedFromOutside(const Loop& loop, const LoopAccesses& accesses
       if (instruction.isDebugOrPseudoInst() || instruction.isLifetimeStartOrEnd() ||
           isa<AssumeInst>(instruction))
         continue;
-      if (&instruction == EndOfLoop(loop)) continue;
+      if (&instruction == EndThatNothingElseUses(loop)) continue;
       for (Use& use : instruction.operands()) {
         if (auto* local = dyn_cast<AllocaInst>(use); local != nullptr && accesses.own.contains(local))
           continue;
@@ -174,7 +174,7 @@ std::string Outline(const LoopAccesses& accesses, ExactNumbers& numbers, const s
   if (MDNode* hints = old_end->getMetadata(LLVMContext::MD_loop))
     new_end->setMetadata(LLVMContext::MD_loop, hints);
   old_end->eraseFromParent();
-  if (const Instruction* comparison = EndOfLoop(loop))
+  if (const Instruction* comparison = EndThatNothingElseUses(loop))
     cast<Instruction>(copies[comparison])->eraseFromParent();
   builder.SetInsertPoint(end);
   builder.CreateRetVoid();
