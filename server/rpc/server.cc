@@ -148,8 +148,11 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   FUSION_RETURN_IF_ERROR(PrepareDataDirectory(options.data_directory));
   FUSION_RETURN_IF_ERROR(PrepareDumpDirectory(options.runner.dump_directory));
   auto parts = std::make_unique<Parts>();
+  // One that nobody connects to is part of a program, whose output is its own.
+  const bool is_embedded = options.address.empty() && options.socket.empty();
   if (!ClosedInOrder(DatabasePath(options.data_directory)))
-    spdlog::info("the database was not closed in order, and is checked before it is opened");
+    spdlog::log(is_embedded ? spdlog::level::debug : spdlog::level::info,
+                "the database was not closed in order, and is checked before it is opened");
   absl::StatusOr<std::unique_ptr<Store>> store = OpenSqliteStore(DatabasePath(options.data_directory));
   if (absl::IsDataLoss(store.status()))
     return absl::DataLossError(absl::StrCat(store.status().message(), RestoreAdvice(options.data_directory)));
