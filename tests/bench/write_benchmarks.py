@@ -7,11 +7,13 @@ The page has the newest figures alone. A result that is measured again replaces 
 """
 import json
 import pathlib
+import re
 import statistics
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "peers"))
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent / folder) for folder in ("peers", "partitioned")]
 
+import partition_tables
 import plot
 import report
 import sequences
@@ -43,8 +45,14 @@ def reasons():
     return targets.read_reasons((RESULTS / "peers-h200.reasons.md").read_text())
 
 
+def brief(reason):
+    """What a reason begins with, as one sentence: up to its first full stop or colon."""
+    words = " ".join(reason.split())
+    return re.match(r".{20,}?[.:](?= |$)|.*", words)[0].rstrip(".:") + "."
+
+
 def peers(document, why):
-    """The comparison of a document of peers_bench.py; `why`: see reasons."""
+    """The comparison of a document of peers_bench.py; `why`: see reasons. The page has the beginning of each reason."""
     rows = document["rows"]
     means, best = [], {}
     for set_name, data_type, found in report.groups(rows):
@@ -73,14 +81,21 @@ def peers(document, why):
         "f32, by sequence:",
         table(["sequence", "large: ours / floor", "best peer", "ratio", "small: ours, us", "best peer", "ratio"], [line for line in lines if any(line[1:])]),
         "![time over floor](tests/bench/results/peers-h200.svg)", "What was asked for; of each line the worst row stands there, over the floor or as many times as fast as the best peer.",
-        targets.table(targets.judgements(rows)).rstrip(), "What misses, and why:", targets.missed_list(targets.judgements(rows), why).rstrip())
+        targets.table(targets.judgements(rows)).rstrip(), "What misses, and why ([at length](tests/bench/results/peers-h200.reasons.md)):",
+        targets.missed_list(targets.judgements(rows), {name: brief(reason) for name, reason in why.items()}).rstrip())
+
+
+# Rows of the predictions that the page leaves out; the results have them.
+UNSHOWN_WAYS = ("the example left out, others' kernels remembered", "2 graphs of other examples known, 3 draws",
+                "5 graphs of other examples known, 3 draws", "20 graphs of other examples known, 3 draws",
+                "the same, kernels remembered", "every second candidate, the example left out", "measured before, corrections alone")
 
 
 def predictions():
     document = read("model-h200.json")
     percent = lambda share: f"{100 * share:.1f} %"
     rows = [[way["name"], way["graph_count"], percent(way["median_absolute_error"]), f"{way['median_kendall_tau']:.2f}", percent(way["best_in_first_5_with_ties"]),
-             percent(way["first_3_within_2_percent"])] for way in document["ways"]]
+             percent(way["first_3_within_2_percent"])] for way in document["ways"] if way["name"] not in UNSHOWN_WAYS]
     return section(
         f"{document['device']}: predictions", f"{document['date']}. All candidates of the graphs were timed, and predicted from what was known. Asked for: an error "
         "of at most 10 %, Kendall's tau of 0.8, the best among the first five in 95 %, the best of three within 2 % in 95 %.", f"    {document['command']}",
@@ -110,9 +125,10 @@ def search():
 
 
 def figures(name, title):
+    """A section of the figures that something was asked for."""
     document = read(name)
     return section(title, f"{document['date']}{'; ' + str(document['cores']) + ' cores' if 'cores' in document else ''}.", f"    {document['command']}",
-                   table(["what", "measured", "asked for"], [[figure["what"], figure["value"], figure["target"]] for figure in document["figures"]]))
+                   table(["what", "measured", "asked for"], [[figure["what"], figure["value"], figure["target"]] for figure in document["figures"] if figure["target"]]))
 
 
 def tuning():
@@ -138,18 +154,17 @@ def tuning():
 
 def hosts():
     answers, compared = read("first-answer.json"), read("host-peers.json")
-    rows = [[row["example"], f"{row['plain']:.0f} s", f"{row['options']:.1f} s", f"{row['ratio']:.2f}" if "ratio" in row else ""] for row in answers["rows"]]
-    against = [[name, f"{1e3 * one['ours']:.2f} ms", f"{1e3 * one['torch']:.2f} ms", f"{one['ratio']:.2f}"] for name, one in compared.items()]
+    submitted = {row["example"]: [f"{row['plain']:.0f} s", f"{row['options']:.1f} s", f"{row['ratio']:.2f}" if "ratio" in row else ""] for row in answers["rows"]}
+    against = {name: [f"{1e3 * one['ours']:.2f}", f"{1e3 * one['torch']:.2f}", f"{one['ratio']:.2f}"] for name, one in compared.items()}
+    rows = [[name, *submitted.get(name, [""] * 3), *against.get(name, [""] * 3)] for name in sorted({**submitted, **against})]
     any_of = next(iter(compared.values()))
     return section("Processors alone", f"{answers['date']}; {answers['cores']} cores of a virtual machine. How long a submission takes from an empty store, with all and with "
-                   f"`{' '.join(answers['options'])}`; the last column is the time of rank 1 of the quick answer over that of the full one, timed side by side (asked for: "
-                   "90 s, 10 s, and 1.25 in all but two).",
-                   "    tests/bench/first_answer.py --bin build/release/bin --state first.json --option=--quick --output tests/bench/results/first-answer.json",
-                   table(["example", "full", "quick", "time over full"], rows),
-                   f"The code of a quick answer beside torch {any_of['torch_version']} in eager mode, {any_of['threads']} threads, memory that malloc keeps, in turn; "
-                   "the last column says how many times as fast it is.",
+                   f"`{' '.join(answers['options'])}`, and the time of rank 1 of the quick answer over that of the full one, timed side by side (asked for: "
+                   f"90 s, 10 s, and 1.25 in all but two); then the code of a quick answer beside torch {any_of['torch_version']} in eager mode, {any_of['threads']} "
+                   "threads, memory that malloc keeps, in turn.",
+                   "    tests/bench/first_answer.py --bin build/release/bin --state first.json --option=--quick --output tests/bench/results/first-answer.json\n"
                    "    tests/bench/peers/host_peers.py --bin build/release/bin --submit=--quick --output tests/bench/results/host-peers.json",
-                   table(["graph", "time", "torch", "times as fast"], against))
+                   table(["example", "full", "quick", "over full", "its code, ms", "torch, ms", "times as fast"], rows))
 
 
 def loops():
@@ -187,11 +202,19 @@ def loops():
                    "(`loops_choice.py`).")
 
 
+def partitioned():
+    """Sections about sequential programs that fusion-cc partitions; none before they are measured."""
+    if not (RESULTS / "partition-h200.json").exists():
+        return []
+    document = read("partition-h200.json")
+    return [section(f"Sequential programs, partitioned: {document['device']}", *partition_tables.paragraphs(document, read("polybench-h200.json"), table))]
+
+
 def page():
     return "\n".join(["# Benchmarks\n\nMade by `tests/bench/write_benchmarks.py` from `tests/bench/results`; do not edit by hand. Each section names the command that "
                       "measured it; `tests/bench/README.md` says how times are taken.\n",
                       peers(read("peers-h200.json"), reasons()), predictions(), loops(), search(), figures("farm-h200.json", "A farm of one machine with an H200"),
-                      figures("dispatch.json", "Tasks through one server"), hosts(), tuning()])
+                      figures("dispatch.json", "Tasks through one server"), hosts(), tuning(), *partitioned()])
 
 
 def main():
