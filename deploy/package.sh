@@ -9,7 +9,7 @@
 # Contents: bin/ the programs, tests/ the GPU tests (ctest --test-dir tests) and benchmarks if they were built, tests/gpu/ checks of all kernels,
 # tests/bench/ the comparison with cuBLAS, torch and JAX and other measurements, examples/, deploy/ units and the
 # script that makes certificates, include/ and lib/libfusion_tuner.so for programs that tune themselves, lib/private/ the libraries;
-# fusion-cc, fusion-c++, lib/fusion/ and lib/libfusion_partition.so if they were built (they need clang-19 where they are used).
+# fusion-cc, fusion-c++, lib/fusion/, lib/libfusion_partition.so and its tuner if they were built (they need clang-19 where they are used).
 # Exit status: 0 made and checked, 1 it cannot be made, is 60 MB or more or needs a newer glibc, 2 bad usage.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -77,8 +77,9 @@ if [[ -f $plugin ]]; then
   cp "$build/bin/fusion-cc" "$build/bin/fusion-c++" "$work/bin/"
   mkdir -p "$work/lib/fusion"
   cp "$plugin" "$work/lib/fusion/"
-  cp "$build/lib/libfusion_partition.so" "$work/lib/"
-  strip --strip-unneeded "$work/lib/fusion/"* "$work/lib/libfusion_partition.so"
+  # The second is the tuner of such programs, which finds libfusion_tuner.so beside itself.
+  cp "$build/lib/libfusion_partition.so" "$build/lib/libfusion_partition_tuner.so" "$work/lib/"
+  strip --strip-unneeded "$work/lib/fusion/"* "$work"/lib/libfusion_partition*.so
 fi
 mkdir -p "$work/deploy"
 cp -R deploy/systemd deploy/make-certificates.sh "$work/deploy/"

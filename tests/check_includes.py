@@ -63,7 +63,7 @@ MODULES = {
     "client/cli": ["server/rpc", "client/api", "client/config", "base/plots", "base/rpc", "server/parse", "server/loops", "server/loop_kernels", "server/linear", "worker/agent"],
     # The server in the program's own process, without a worker; declarations are checked as the server does.
     "client/tuner": ["client/config", "server/rpc", "server/upkeep", "server/tuner", "base/rpc"],
-    # Headers alone: what it is linked with is in every program that was compiled with partitioned loops.
+    # Headers alone: what it is linked with is in every program that was compiled with partitioned loops. Its folder tuner is another library.
     "client/partition": ["client/tuner"],
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "client/partition/context_copy.h"
 #include "client/partition/device.h"
 #include "client/partition/ranges.h"
 
@@ -37,13 +38,9 @@ class ArrayCopies {
     uint64_t allocated = 0;       // 0 for an array without a copy
     uint64_t copied_address = 0;  // where the array would begin
   };
-  struct FreeContext {
-    void operator()(void* context) const;
-  };
-
   PartitionDevice& device_;
   std::vector<Block> blocks_;
-  std::unique_ptr<void, FreeContext> context_;
+  std::unique_ptr<ContextCopy> context_;
 };
 
 }  // namespace fusion

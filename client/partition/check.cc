@@ -15,7 +15,7 @@ std::optional<PartitionReason> SequentialCheck::Prepare() {
     const size_t bytes = static_cast<size_t>(all.bytes());
     before_[i].reset(new char[bytes]);
     if (!CopyReadable(before_[i].get(), arrays[i].At(all.first), bytes)) return PartitionReason::kUnreadable;
-    memory_.Upload(copies_.At(i, all.first), before_[i].get(), bytes);
+    memory_.Upload(copies_.At(i, all.first), before_[i].get(), bytes, HostCopies(nullptr), false);
   }
   return std::nullopt;
 }

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <exception>
 #include <functional>
+#include <new>
 #include <string>
 #include <string_view>
 
@@ -18,6 +19,9 @@ constexpr int64_t kMostBlocks = INT32_MAX;
 constexpr int64_t kMostHeight = 65535;  // of a grid; iterations beyond are further rounds of the same threads
 constexpr int64_t kColumnThreads = 64;  // neighbours of one iteration: two warps, whose accesses coalesce
 constexpr size_t kLogBytes = 4096;
+constexpr size_t kLaneBytes = size_t{8} << 20;
+constexpr size_t kShortCopy = size_t{64} << 10;         // the driver is faster with it than lanes are
+constexpr size_t kMostPinnedBytes = size_t{512} << 20;  // of staging
 
 std::string TextOf(const CudaDriver& driver, int error) {
   const char* text = nullptr;
@@ -55,14 +59,23 @@ std::unique_ptr<CudaDevice> CudaDevice::Make(const CudaDriver& driver) {
     return nullptr;
   void* stream = nullptr;
   void* popped = nullptr;
-  const bool has_stream = driver.create_stream(&stream, kCudaStreamOfItsOwn) == 0;
-  const bool has_pool = has_stream && KeepMemoryInPool(driver, device);
-  if (driver.pop_context(&popped) != 0 || !has_stream) return nullptr;
-  return std::unique_ptr<CudaDevice>(new CudaDevice(driver, context, stream, has_pool));
+  std::array<Lane, 2> lanes;
+  bool has_streams = driver.create_stream(&stream, kCudaStreamOfItsOwn) == 0;
+  for (Lane& lane : lanes)
+    has_streams = has_streams && driver.create_stream(&lane.stream, kCudaStreamOfItsOwn) == 0;
+  const bool has_pool = has_streams && KeepMemoryInPool(driver, device);
+  if (driver.pop_context(&popped) != 0 || !has_streams) return nullptr;
+  return std::unique_ptr<CudaDevice>(new CudaDevice(driver, context, stream, lanes, has_pool));
 }
 
-CudaDevice::CudaDevice(const CudaDriver& driver, void* context, void* stream, bool has_pool)
-    : driver_(driver), context_(context), stream_(stream), has_pool_(has_pool), process_(getpid()) {}
+CudaDevice::CudaDevice(const CudaDriver& driver, void* context, void* stream, std::array<Lane, 2> lanes,
+                       bool has_pool)
+    : driver_(driver),
+      context_(context),
+      stream_(stream),
+      has_pool_(has_pool),
+      process_(getpid()),
+      lanes_(lanes) {}
 
 bool CudaDevice::IsLost() const { return is_lost_ || getpid() != process_; }
 
@@ -102,8 +115,66 @@ void CudaDevice::Free(uint64_t address) {
   InContext([&] { return has_pool_ ? driver_.free_in_pool(address, stream_) : driver_.free(address); });
 }
 
-bool CudaDevice::Upload(uint64_t to, const void* from, size_t bytes) {
-  return InContext([&] { return driver_.upload(to, from, bytes, stream_); });
+char* CudaDevice::Staging(size_t bytes) {
+  large_staging_.reset();
+  if (staging_ != nullptr && bytes <= staging_bytes_) return staging_;
+  if (bytes <= kMostPinnedBytes && InContext([&] {
+        void* memory = nullptr;
+        if (staging_ != nullptr) driver_.free_host(staging_);
+        // Where so much cannot be pinned other memory does.
+        staging_ = driver_.allocate_host(&memory, bytes) == 0 ? static_cast<char*>(memory) : nullptr;
+        staging_bytes_ = staging_ == nullptr ? 0 : bytes;
+        return 0;
+      }) &&
+      staging_ != nullptr)
+    return staging_;
+  large_staging_.reset(new (std::nothrow) char[bytes]);
+  return large_staging_.get();
+}
+
+// Called in the device's context.
+bool CudaDevice::HasLanes() {
+  for (Lane& lane : lanes_) {
+    void* memory = nullptr;
+    if (lane.memory == nullptr && driver_.allocate_host(&memory, kLaneBytes) == 0)
+      lane.memory = static_cast<char*>(memory);
+    if (lane.memory == nullptr) return false;
+  }
+  return true;
+}
+
+Copied CudaDevice::Upload(uint64_t to, const void* from, size_t bytes, const HostCopies& host,
+                          bool has_gaps) {
+  bool is_readable = true;
+  const bool succeeded = InContext([&] {
+    if (!has_gaps && (bytes <= kShortCopy || !HasLanes())) {
+      const int error = driver_.upload(to, from, bytes, stream_);
+      return error != 0 ? error : driver_.synchronize(stream_);
+    }
+    // Memory that cannot be read safely counts as missing.
+    if (!HasLanes()) return is_readable = false, 0;
+    const char* const source = static_cast<const char*>(from);
+    // The memory may have been allocated in the order of this stream.
+    int error = driver_.synchronize(stream_);
+    size_t lane_at = 0;
+    for (size_t offset = 0; error == 0 && is_readable && offset < bytes; offset += kLaneBytes) {
+      const Lane& lane = lanes_[lane_at++ % lanes_.size()];
+      const size_t part = std::min(kLaneBytes, bytes - offset);
+      error = driver_.synchronize(lane.stream);
+      if (error != 0) break;
+      if (has_gaps) {
+        is_readable = host.CopyReadable(lane.memory, source + offset, part);
+      } else {
+        host.Copy(lane.memory, source + offset, part);
+      }
+      if (is_readable) error = driver_.upload(to + offset, lane.memory, part, lane.stream);
+    }
+    for (const Lane& lane : lanes_)
+      if (error == 0) error = driver_.synchronize(lane.stream);
+    return error;
+  });
+  if (!succeeded) return Copied::kFailed;
+  return is_readable ? Copied::kAll : Copied::kUnreadable;
 }
 
 bool CudaDevice::Download(void* to, uint64_t from, size_t bytes) {
@@ -113,20 +184,28 @@ bool CudaDevice::Download(void* to, uint64_t from, size_t bytes) {
   });
 }
 
+bool CudaDevice::CopyWithin(uint64_t to, uint64_t from, size_t bytes) {
+  return InContext([&] { return driver_.copy_within(to, from, bytes, stream_); });
+}
+
+bool CudaDevice::Finish() {
+  return InContext([&] { return driver_.synchronize(stream_); });
+}
+
 bool CudaDevice::Run(const fusion_partition_site& site, int64_t first, int64_t last, void* context,
-                     const int64_t* facts) {
+                     const int64_t* facts, BlockShape block) {
   if (!CanRun(site)) return false;
-  void* const kernel = KernelOf(site);
+  const Kernel kernel = KernelOf(site);
   if (site.has_columns != 0)
-    return RunColumns(kernel, first, last, context, facts + site.arrays + 4 * size_t{site.accesses});
+    return RunColumns(kernel, first, last, context, facts + site.arrays + 4 * size_t{site.accesses}, block);
+  const int64_t threads = block.x > 0 ? std::min<int64_t>(block.x, kernel.most_threads) : kBlockThreads;
   return InContext([&] {
     while (first < last) {
-      int64_t part_last = first + std::min(last - first, kMostBlocks * kBlockThreads);
-      const int64_t blocks = (part_last - first + kBlockThreads - 1) / kBlockThreads;
+      int64_t part_last = first + std::min(last - first, kMostBlocks * threads);
+      const int64_t blocks = (part_last - first + threads - 1) / threads;
       void* parameters[] = {&first, &part_last, context};
-      const int error =
-          driver_.launch(kernel, static_cast<unsigned>(blocks), 1, 1, static_cast<unsigned>(kBlockThreads), 1,
-                         1, 0, stream_, parameters, nullptr);
+      const int error = driver_.launch(kernel.function, static_cast<unsigned>(blocks), 1, 1,
+                                       static_cast<unsigned>(threads), 1, 1, 0, stream_, parameters, nullptr);
       if (error != 0) return error;
       first = part_last;
     }
@@ -134,20 +213,23 @@ bool CudaDevice::Run(const fusion_partition_site& site, int64_t first, int64_t l
   });
 }
 
-bool CudaDevice::RunColumns(void* kernel, int64_t first, int64_t last, void* context,
-                            const int64_t* greatest) {
+bool CudaDevice::RunColumns(const Kernel& kernel, int64_t first, int64_t last, void* context,
+                            const int64_t* greatest, BlockShape block) {
   int64_t constant = greatest[0], slope = greatest[1];
   // The compiled program has asked that these numbers are far from the largest.
   const int64_t columns = std::max(constant + slope * first, constant + slope * (last - 1)) + 1;
   if (columns <= 0 || first >= last) return true;
-  const int64_t width = (columns + kColumnThreads - 1) / kColumnThreads;
-  const int64_t rows = kBlockThreads / kColumnThreads;
+  const int64_t most_threads = block.x > 0 || block.y > 0 ? kernel.most_threads : kBlockThreads;
+  const int64_t columns_of_block = block.x > 0 ? std::min<int64_t>(block.x, most_threads) : kColumnThreads;
+  const int64_t width = (columns + columns_of_block - 1) / columns_of_block;
+  const int64_t most_rows = most_threads / columns_of_block;
+  const int64_t rows = block.y > 0 ? std::min<int64_t>(block.y, most_rows) : most_rows;
   const int64_t height = std::min((last - first + rows - 1) / rows, kMostHeight);
   if (width > kMostBlocks) return false;
   return InContext([&] {
     void* parameters[] = {&first, &last, context, &constant, &slope};
-    return driver_.launch(kernel, static_cast<unsigned>(width), static_cast<unsigned>(height), 1,
-                          static_cast<unsigned>(kColumnThreads), static_cast<unsigned>(rows), 1, 0, stream_,
+    return driver_.launch(kernel.function, static_cast<unsigned>(width), static_cast<unsigned>(height), 1,
+                          static_cast<unsigned>(columns_of_block), static_cast<unsigned>(rows), 1, 0, stream_,
                           parameters, nullptr);
   });
 }
@@ -155,40 +237,41 @@ bool CudaDevice::RunColumns(void* kernel, int64_t first, int64_t last, void* con
 bool CudaDevice::CanRun(const fusion_partition_site& site) {
   if (site.kernel == nullptr || site.device_code == nullptr || site.context_bytes > kMostContextBytes)
     return false;
-  return !IsLost() && KernelOf(site) != nullptr;
+  return !IsLost() && KernelOf(site).function != nullptr;
 }
 
-void* CudaDevice::KernelOf(const fusion_partition_site& site) {
+CudaDevice::Kernel CudaDevice::KernelOf(const fusion_partition_site& site) {
   try {
-    const auto [entry, is_new] = kernels_.try_emplace(KeyOf(site), nullptr);
+    const auto [entry, is_new] = kernels_.try_emplace(KeyOf(site));
     if (is_new) entry->second = FindKernel(site);
     return entry->second;
   } catch (const std::exception&) {
-    return nullptr;
+    return {};
   }
 }
 
-void* CudaDevice::FindKernel(const fusion_partition_site& site) {
+CudaDevice::Kernel CudaDevice::FindKernel(const fusion_partition_site& site) {
   void* const module = ModuleOf(site);
-  if (module == nullptr) return nullptr;
-  void* kernel = nullptr;
+  if (module == nullptr) return {};
+  Kernel kernel;
   int error = 0;
   if (!InContext([&] {
-        error = driver_.function(&kernel, module, site.kernel);
+        error = driver_.function(&kernel.function, module, site.kernel);
+        if (error == 0)
+          error = driver_.function_attribute(&kernel.most_threads, kCudaMostThreads, kernel.function);
         return 0;
       }))
-    return nullptr;
+    return {};
   if (error == 0) return kernel;
   SayNoKernel(site, std::string(site.kernel) + ": " + TextOf(driver_, error));
-  return nullptr;
+  return {};
 }
 
 void* CudaDevice::ModuleOf(const fusion_partition_site& site) {
-  const size_t hash = std::hash<std::string_view>()(site.device_code);
-  const auto [entry, is_new] = modules_.try_emplace(site.device_code, Module{hash, nullptr});
-  Module& module = entry->second;
-  if (!is_new && module.hash == hash) return module.module;
-  module = {hash, nullptr};
+  const std::string_view code = site.device_code;
+  const auto [entry, is_new] =
+      modules_.try_emplace({code.size(), std::hash<std::string_view>()(code)}, nullptr);
+  if (!is_new) return entry->second;
   std::string log(kLogBytes, '\0');
   int options[] = {kCudaErrorLog, kCudaErrorLogBytes};
   void* values[] = {log.data(), reinterpret_cast<void*>(kLogBytes)};
@@ -199,7 +282,7 @@ void* CudaDevice::ModuleOf(const fusion_partition_site& site) {
         return 0;
       }))
     return nullptr;
-  if (error == 0) return module.module = loaded;
+  if (error == 0) return entry->second = loaded;
   log.resize(std::min(log.find('\0'), log.size()));
   while (!log.empty() && log.back() == '\n') log.pop_back();
   SayNoKernel(site, TextOf(driver_, error) + (log.empty() ? "" : ": " + log));

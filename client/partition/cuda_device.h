@@ -3,8 +3,10 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <map>
 #include <memory>
+#include <utility>
 
 #include "client/partition/cuda_driver.h"
 #include "client/partition/device.h"
@@ -27,21 +29,35 @@ class CudaDevice : public PartitionDevice {
   bool CanRun(const fusion_partition_site& site) override;
   uint64_t Allocate(size_t bytes) override;
   void Free(uint64_t address) override;
-  bool Upload(uint64_t to, const void* from, size_t bytes) override;
-  // Waits for all that was begun before.
+  char* Staging(size_t bytes) override;
+  Copied Upload(uint64_t to, const void* from, size_t bytes, const HostCopies& host, bool has_gaps) override;
   bool Download(void* to, uint64_t from, size_t bytes) override;
-  // Begins to run them: whether they succeed the next download says.
+  bool CopyWithin(uint64_t to, uint64_t from, size_t bytes) override;
+  // Finish, or the next download, says whether the iterations succeed.
   bool Run(const fusion_partition_site& site, int64_t first, int64_t last, void* context,
-           const int64_t* facts) override;
+           const int64_t* facts, BlockShape block) override;
+  bool Finish() override;
 
  private:
-  bool RunColumns(void* kernel, int64_t first, int64_t last, void* context, const int64_t* greatest);
-  struct Module {
-    size_t hash;   // of the code: another file's may come to lie at its address
-    void* module;  // null: the driver does not take the code
+  // A file's code is known by its length and hash.
+  using CodeKey = std::pair<size_t, size_t>;
+  // Memory of the host that copies go through: the program's own is not pinned, as nobody says when it is
+  // given back. While one of them is copied to the device the other is filled.
+  struct Lane {
+    void* stream = nullptr;
+    char* memory = nullptr;
   };
 
-  CudaDevice(const CudaDriver& driver, void* context, void* stream, bool has_pool);
+  CudaDevice(const CudaDriver& driver, void* context, void* stream, std::array<Lane, 2> lanes, bool has_pool);
+
+  struct Kernel {
+    void* function = nullptr;  // null: there is none
+    int most_threads = 0;      // of a block
+  };
+
+  bool RunColumns(const Kernel& kernel, int64_t first, int64_t last, void* context, const int64_t* greatest,
+                  BlockShape block);
+  bool HasLanes();
 
   // Calls `call`, which returns an error or 0, in the device's context.
   template <class Call>
@@ -49,9 +65,9 @@ class CudaDevice : public PartitionDevice {
   bool Succeeded(int error);
 
   // These return null where there is none, said once for each code.
-  void* KernelOf(const fusion_partition_site& site);
+  Kernel KernelOf(const fusion_partition_site& site);
   void* ModuleOf(const fusion_partition_site& site);
-  void* FindKernel(const fusion_partition_site& site);
+  Kernel FindKernel(const fusion_partition_site& site);
 
   const CudaDriver& driver_;
   void* const context_;
@@ -59,8 +75,13 @@ class CudaDevice : public PartitionDevice {
   const bool has_pool_;
   const pid_t process_;
   bool is_lost_ = false;
-  std::map<const void*, void*> kernels_;  // by what the site's state points to, which is never another loop's
-  std::map<const char*, Module> modules_;  // by the code's address
+  std::array<Lane, 2> lanes_;
+  char* staging_ = nullptr;  // pinned
+  size_t staging_bytes_ = 0;
+  std::unique_ptr<char[]> large_staging_;  // where so much is not pinned
+  std::map<const void*, Kernel>
+      kernels_;                       // by what the site's state points to, which is never another loop's
+  std::map<CodeKey, void*> modules_;  // null: the driver does not take the code
 };
 
 }  // namespace fusion

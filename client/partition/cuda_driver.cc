@@ -2,6 +2,10 @@
 
 #include <dlfcn.h>
 
+#include <mutex>
+
+#include "client/partition/own_threads.h"
+
 namespace fusion {
 namespace {
 
@@ -27,8 +31,10 @@ bool FindAllFunctions(void* library, CudaDriver& driver) {
          find("cuStreamCreate", driver.create_stream) && find("cuStreamSynchronize", driver.synchronize) &&
          find("cuMemAlloc_v2", driver.allocate) && find("cuMemFree_v2", driver.free) &&
          find("cuMemcpyHtoDAsync_v2", driver.upload) && find("cuMemcpyDtoHAsync_v2", driver.download) &&
+         find("cuMemcpyDtoDAsync_v2", driver.copy_within) &&
+         find("cuMemAllocHost_v2", driver.allocate_host) && find("cuMemFreeHost", driver.free_host) &&
          find("cuModuleLoadDataEx", driver.load_module) && find("cuModuleGetFunction", driver.function) &&
-         find("cuLaunchKernel", driver.launch);
+         find("cuFuncGetAttribute", driver.function_attribute) && find("cuLaunchKernel", driver.launch);
 }
 
 }  // namespace
@@ -36,7 +42,9 @@ bool FindAllFunctions(void* library, CudaDriver& driver) {
 const CudaDriver* LoadCudaDriver() {
   static CudaDriver driver{};
   static const bool is_there = [] {
+    const std::lock_guard<std::mutex> no_forks(LoaderMutex());
     void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    AfterLoading();
     return library != nullptr && FindAllFunctions(library, driver);
   }();
   return is_there ? &driver : nullptr;

@@ -22,8 +22,12 @@ struct CudaDriver {
   int (*free)(uint64_t address);
   int (*upload)(uint64_t to, const void* from, size_t bytes, void* stream);
   int (*download)(void* to, uint64_t from, size_t bytes, void* stream);
+  int (*copy_within)(uint64_t to, uint64_t from, size_t bytes, void* stream);
+  int (*allocate_host)(void** memory, size_t bytes);  // pinned: copies from and to it are fast
+  int (*free_host)(void* memory);
   int (*load_module)(void** module, const void* image, unsigned options, int* option, void** values);
   int (*function)(void** function, void* module, const char* name);
+  int (*function_attribute)(int* value, int attribute, void* function);
   int (*launch)(void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                 unsigned block_y, unsigned block_z, unsigned shared_bytes, void* stream, void** parameters,
                 void** extra);
@@ -41,6 +45,7 @@ inline constexpr int kCudaHasPools = 115;     // an attribute of devices
 inline constexpr int kCudaPoolKeeps = 4;  // an attribute of pools, uint64_t: bytes that are not given back
 inline constexpr int kCudaErrorLog = 5;   // options of modules
 inline constexpr int kCudaErrorLogBytes = 6;
+inline constexpr int kCudaMostThreads = 0;          // an attribute of functions: of a block
 inline constexpr unsigned kCudaStreamOfItsOwn = 1;  // it does not wait for the program's default stream
 
 // Loads the driver. Returns null where there is none. It is never unloaded.

@@ -10,11 +10,15 @@
 #include <string>
 #include <vector>
 
+#include "client/partition/learned.h"
+#include "client/partition/own_threads.h"
 #include "client/partition/partitioner.h"
 #include "client/partition/site.h"
 
 // Programs whose loops run before the library has begun, or with FUSION_PARTITION=off, never call it.
 double fusion_partition_least_work = std::numeric_limits<double>::infinity();
+
+int fusion_partition_open = 0;
 
 namespace fusion {
 namespace {
@@ -23,22 +27,25 @@ namespace {
 Partitioner* g_partitioner = nullptr;
 bool g_is_child = false;
 
+const char* ReadVariable(const char* name) { return std::getenv(name); }
+
 void AfterForkInChild() {
   g_is_child = true;
+  fusion_partition_open = 0;
   if (g_partitioner->HasThreads()) fusion_partition_least_work = std::numeric_limits<double>::infinity();
 }
 
 [[gnu::constructor]] void BeginPartitioning() {
   try {
     std::vector<std::string> complaints;
-    const PartitionSettings settings =
-        ReadPartitionSettings([](const char* name) -> const char* { return std::getenv(name); }, complaints);
+    PartitionSettings settings = ReadPartitionSettings(ReadVariable, complaints);
     for (const std::string& complaint : complaints) std::fprintf(stderr, "fusion: %s\n", complaint.c_str());
     if (settings.mode == PartitionMode::kOff) return;
+    if (settings.mode == PartitionMode::kAuto)
+      settings.learned_path = LearnedPath(ReadVariable, ExecutablePath());
     g_partitioner = new Partitioner(settings);
     pthread_atfork(nullptr, nullptr, AfterForkInChild);
-    // Before libraries end, the driver among them.
-    std::atexit([] { g_partitioner->End(); });
+    AtEnd([] { g_partitioner->End(); });
     fusion_partition_least_work = settings.least_work;
   } catch (const std::exception&) {
     // Without memory programs run as written.
@@ -71,4 +78,8 @@ int fusion_partition_enter(fusion_partition_site* site, int64_t iterations, doub
 
 void fusion_partition_refuse(fusion_partition_site* site) {
   if (fusion::g_partitioner != nullptr) fusion::g_partitioner->Refuse(site);
+}
+
+void fusion_partition_sync() {
+  if (fusion::g_partitioner != nullptr) fusion::g_partitioner->Sync();
 }

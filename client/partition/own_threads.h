@@ -3,6 +3,8 @@
 
 #include <signal.h>
 
+#include <mutex>
+
 namespace fusion {
 
 // Returns how often this process, its parent and so on were forked since this was first called in one of
@@ -22,5 +24,14 @@ class SignalsForOthers {
  private:
   sigset_t before_;
 };
+
+// `end` is called when the process ends, before anything else of it does: before libraries end, also those
+// that a thread loads at this moment. It may be called several times, by any thread. At most four functions.
+void AtEnd(void (*end)());
+// A thread has loaded a library, which ends when the process does, or before.
+void AfterLoading();
+
+// Held while a library is loaded: in a child that is forked meanwhile the loader would be locked for ever.
+std::mutex& LoaderMutex();
 
 }  // namespace fusion

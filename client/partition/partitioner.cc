@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <exception>
 #include <limits>
+#include <thread>
 #include <utility>
 
 #include "client/partition/check.h"
@@ -21,14 +22,26 @@ int64_t IterationsOf(double share, int64_t iterations) {
                              iterations);
 }
 
+void SetLeastWork(double work) { __atomic_store(&fusion_partition_least_work, &work, __ATOMIC_RELAXED); }
+
+// An address that no other thread has.
+const void* CallingThread() {
+  static thread_local const char thread = 0;
+  return &thread;
+}
+
 double SecondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 }  // namespace
 
-Partitioner::Partitioner(const PartitionSettings& settings, DeviceStart::Make make)
-    : settings_(settings), make_(std::move(make)) {
+Partitioner::Partitioner(const PartitionSettings& settings, DeviceStart::Make make,
+                         TunerStart::Make make_tuner)
+    : settings_(settings),
+      tuner_start_(std::move(make_tuner)),
+      learned_(settings.learned_path),
+      make_(std::move(make)) {
   if (settings.device == PartitionDeviceKind::kSimulated)
     device_ = std::make_unique<SimulatedDevice>(settings.simulated);
 }
@@ -53,6 +66,14 @@ int Partitioner::Enter(fusion_partition_site* site, int64_t iterations, double w
     loop->Count(PartitionReason::kBusy);
     return 0;
   }
+  if (const void* const owner = owner_; owner != nullptr && owner != CallingThread()) {
+    if (IsResident()) {
+      inside_.store(false, std::memory_order_release);
+      loop->Count(PartitionReason::kBusy);
+      return 0;
+    }
+    CloseEpisode();
+  }
   bool done = false;
   try {
     done = RunInside(LoopCall{*site, iterations, context, facts}, work, *loop);
@@ -61,6 +82,40 @@ int Partitioner::Enter(fusion_partition_site* site, int64_t iterations, double w
   }
   inside_.store(false, std::memory_order_release);
   return done ? 1 : 0;
+}
+
+void Partitioner::Sync() noexcept {
+  if (owner_ != CallingThread()) return;
+  // Others that are inside find that they have to leave.
+  while (inside_.exchange(true, std::memory_order_acquire)) std::this_thread::yield();
+  if (owner_ == CallingThread()) CloseEpisode();
+  inside_.store(false, std::memory_order_release);
+}
+
+void Partitioner::OpenEpisode(LoopRecord& loop) {
+  if (owner_ == nullptr) first_of_episode_ = &loop;
+  owner_ = CallingThread();
+  __atomic_store_n(&fusion_partition_open, 1, __ATOMIC_RELAXED);
+}
+
+void Partitioner::CloseEpisode() {
+  StoreResident();
+  episode_.End(first_of_episode_->episodes, bytes_per_second_);
+  owner_ = nullptr;
+  __atomic_store_n(&fusion_partition_open, 0, __ATOMIC_RELAXED);
+}
+
+void Partitioner::StoreResident() {
+  if (!IsResident()) return;
+  const auto start = std::chrono::steady_clock::now();
+  if (!resident_->Store()) last_on_device_->Count(PartitionReason::kFault);
+  const double seconds = SecondsSince(start);
+  episode_.Copied(seconds);
+  seconds_ += seconds;
+  saved_seconds_ -= seconds;
+  last_on_device_->device_saved -= seconds;
+  last_on_device_->seconds = last_on_device_->seconds + seconds;
+  SetLeastWork(settings_.least_work);
 }
 
 bool Partitioner::RunInside(const LoopCall& call, double work, LoopRecord& loop) {
@@ -73,24 +128,137 @@ bool Partitioner::RunInside(const LoopCall& call, double work, LoopRecord& loop)
   if (!whole_.Find(call.site, call.facts, 0, call.iterations)) return refuse(PartitionReason::kRanges);
   if (PairsMeet(call.site, whole_.arrays())) return refuse(PartitionReason::kOverlap);
 
+  if (settings_.mode == PartitionMode::kAuto) Learn(work, loop);
   const Way way = ChooseWay(call, work, loop);
-  const bool one_thread = way == Way::kOneThread;
-  if (!one_thread) MakePool();
+  if (settings_.mode == PartitionMode::kAuto && RunTuned(call, work, way, loop)) return true;
+  if (way != Way::kOneThread) MakePool();
+  LoopPlan plan;
+  plan.device_share = way == Way::kDevice ? 1 : DeviceShare();
+  plan.chunks = settings_.chunks;
+  plan.threads = settings_.threads;
+  if (plan.device_share >= 1 && way != Way::kOneThread && settings_.mode != PartitionMode::kCheck) {
+    if (RunResident(call, work, BlockShape(), loop)) return true;
+    plan.device_share = 0;
+  }
+  StoreResident();
   const auto start = std::chrono::steady_clock::now();
-  if (one_thread) {
+  if (way == Way::kOneThread) {
     RunAlone(call, work, loop);
-  } else if (!RunPartitioned(call, way == Way::kDevice ? 1 : DeviceShare(), loop)) {
+  } else if (!RunPartitioned(call, plan, loop)) {
     return false;
   }
   const double seconds = SecondsSince(start);
   seconds_ += seconds;
-  if (!one_thread) {
-    loop.ways.Saw(way, work, seconds);
-    loop.threads = pool_->threads();
+  if (way != Way::kOneThread) SawThreads(work, seconds, loop);
+  loop.Ran(call.iterations, seconds);
+  return true;
+}
+
+void Partitioner::SawThreads(double work, double seconds, LoopRecord& loop) {
+  saved_seconds_ += loop.ways.Seconds(Way::kOneThread, work) - seconds;
+  loop.ways.Saw(Way::kThreads, work, seconds);
+  loop.threads = pool_->threads();
+}
+
+// A part on the device may be best for a loop that copies its arrays in each call, alone in its episodes.
+bool Partitioner::CopiesInEachCall(const LoopRecord& loop) const {
+  constexpr double kMostCalls = 1.5;
+  return first_of_episode_ == &loop && loop.episodes.calls > 0 && loop.episodes.calls < kMostCalls;
+}
+
+bool Partitioner::RunTuned(const LoopCall& call, double work, Way known, LoopRecord& loop) {
+  constexpr double kLeastSeconds = 200e-6;  // the tuner takes some millionths
+  if (settings_.split.has_value() || IsResident() || !loop.ways.IsHostKnown(settings_.threads > 1) ||
+      loop.ways.HostSeconds(work) < kLeastSeconds || (known == Way::kDevice && !CopiesInEachCall(loop)))
+    return false;
+  if (settings_.tuner && !has_tuner_begun_ && HasEarned(settings_.tuner_seconds)) {
+    has_tuner_begun_ = has_threads_ = true;
+    saved_seconds_ -= settings_.tuner_seconds;
+    tuner_start_.Begin();
   }
-  loop.calls = loop.calls + 1;
-  loop.iterations = loop.iterations + static_cast<double>(call.iterations);
-  loop.seconds = loop.seconds + seconds;
+  const LoopSpace space{
+      settings_.threads,
+      device_ != nullptr && DeviceIsWay(call) && CopiesInEachCall(loop) && device_->CanRun(call.site),
+      call.site.has_columns != 0};
+  LoopTuner* const tuner = has_tuner_begun_ ? tuner_start_.Get() : nullptr;
+  LoopPlan plan;
+  plan.device_share = known == Way::kDevice ? 1 : 0;
+  plan.threads = known == Way::kOneThread ? 1 : settings_.threads;
+  const int size_class = SizeClassOf(work);
+  const auto learned = loop.learned_plans.find(size_class);
+  const bool is_learned = learned != loop.learned_plans.end();
+  if (is_learned) plan = learned->second;
+  if (tuner != nullptr) {
+    plan = tuner->Next(loop.key, call.iterations, work, plan, space);
+    if (!tuner->IsTrial()) loop.plans[size_class] = plan;
+  } else if (!is_learned || plan.threads > settings_.threads ||
+             (plan.device_share > 0 && !space.has_device)) {
+    return false;
+  }
+  const auto start = std::chrono::steady_clock::now();
+  const bool is_done = RunPlan(call, work, plan, loop);
+  const double seconds = SecondsSince(start);
+  if (tuner != nullptr && is_done) tuner->Done(seconds);
+  if (tuner != nullptr && !is_done) tuner->Failed();
+  return true;
+}
+
+// Returns false where the host had to do the device's part.
+bool Partitioner::RunPlan(const LoopCall& call, double work, const LoopPlan& plan, LoopRecord& loop) {
+  MakePool();
+  LoopPlan on_host = plan;
+  if (plan.device_share >= 1) {
+    if (RunResident(call, work, BlockShape{plan.block_x, plan.block_y}, loop)) {
+      CloseEpisode();
+      return true;
+    }
+    on_host.device_share = 0;
+    on_host.threads = settings_.threads;
+  }
+  const auto start = std::chrono::steady_clock::now();
+  const double on_device = loop.device_iterations;
+  if (on_host.device_share <= 0 && on_host.threads <= 1) {
+    call.site.body(0, call.iterations, call.context);
+  } else {
+    RunPartitioned(call, on_host, loop);
+  }
+  const double seconds = SecondsSince(start);
+  seconds_ += seconds;
+  if (on_host.device_share <= 0 && on_host.threads <= 1) loop.ways.Saw(Way::kOneThread, work, seconds);
+  if (on_host.device_share <= 0 && on_host.threads == settings_.threads) SawThreads(work, seconds, loop);
+  loop.Ran(call.iterations, seconds);
+  return plan.device_share <= 0 || loop.device_iterations > on_device;
+}
+
+bool Partitioner::RunResident(const LoopCall& call, double work, BlockShape block, LoopRecord& loop) {
+  if (!DeviceCanRun(call, loop)) return false;
+  if (resident_ == nullptr) resident_ = std::make_unique<ResidentArrays>(*device_, *pool_);
+  const double bytes = static_cast<double>(resident_->BytesToCopy(whole_));
+  OpenEpisode(loop);
+  last_on_device_ = &loop;
+  const ResidentArrays::Result result = resident_->Run(call, whole_, block);
+  episode_.Copied(result.copied_seconds);
+  if (result.reason.has_value()) {
+    loop.Count(*result.reason);
+    if (!IsResident()) SetLeastWork(settings_.least_work);
+    return false;
+  }
+  constexpr double kManyBytes = 1 << 20;
+  if (bytes >= kManyBytes) {
+    // The first copy has to make memory to go through.
+    if (has_copied_) bytes_per_second_ += (bytes / result.copied_seconds - bytes_per_second_) / 4;
+    has_copied_ = true;
+  }
+  loop.ways.Saw(Way::kDevice, work, result.ran_seconds);
+  const double seconds = result.copied_seconds + result.ran_seconds;
+  seconds_ += seconds;
+  saved_seconds_ += loop.ways.Seconds(Way::kOneThread, work) - seconds;
+  loop.device_saved += loop.ways.HostSeconds(work) - seconds;
+  loop.Ran(call.iterations, seconds);
+  loop.device_iterations = loop.device_iterations + static_cast<double>(call.iterations);
+  // While arrays are on the device, small loops run there too.
+  SetLeastWork(-std::numeric_limits<double>::infinity());
+  if (call.site.may_stay == 0) CloseEpisode();
   return true;
 }
 
@@ -100,14 +268,12 @@ void Partitioner::RunAlone(const LoopCall& call, double work, LoopRecord& loop) 
   const bool is_known = loop.ways.IsKnown(Way::kOneThread);
   double most_seconds = std::numeric_limits<double>::infinity();
   if (settings_.mode == PartitionMode::kAuto && settings_.threads > 1) {
-    if (seconds_ < settings_.earned_seconds) {
-      most_seconds = settings_.earned_seconds - seconds_;
-    } else if (is_known) {
-      // Iterations may differ: what the first of them took says little of a triangle.
-      most_seconds = 1.5 * loop.ways.Seconds(Way::kOneThread, work) + Ways::kLongSeconds;
-    } else {
-      most_seconds = Ways::kLongSeconds;
-    }
+    most_seconds =
+        seconds_ < settings_.earned_seconds ? settings_.earned_seconds - seconds_ : Ways::kLongSeconds;
+    // Iterations may differ: what the first of them took says little of a triangle.
+    if (is_known)
+      most_seconds =
+          std::max(most_seconds, 1.5 * loop.ways.Seconds(Way::kOneThread, work) + Ways::kLongSeconds);
   }
   constexpr int64_t kParts = 64;
   const int64_t parts = std::isinf(most_seconds) ? 1 : std::min(kParts, call.iterations);
@@ -131,7 +297,9 @@ void Partitioner::RunAlone(const LoopCall& call, double work, LoopRecord& loop) 
   MakePool();
   pool_->Begin(call.site.body, call.context, next, call.iterations);
   pool_->Finish();
-  loop.ways.Saw(Way::kThreads, work * (1 - share(next)), SecondsSince(start) - alone);
+  const double of_threads = SecondsSince(start) - alone;
+  saved_seconds_ += loop.ways.Seconds(Way::kOneThread, work * (1 - share(next))) - of_threads;
+  loop.ways.Saw(Way::kThreads, work * (1 - share(next)), of_threads);
   loop.threads = pool_->threads();
 }
 
@@ -144,31 +312,97 @@ void Partitioner::MakePool() {
 // No program pays for threads, or a driver, before its loops have taken long enough to earn them.
 Way Partitioner::ChooseWay(const LoopCall& call, double work, LoopRecord& loop) {
   if (settings_.mode != PartitionMode::kAuto) {
-    FindDevice(DeviceShare() > 0);
+    FindDevice(call.site, DeviceShare() > 0);
     return Way::kThreads;
   }
-  if (seconds_ < settings_.earned_seconds) return Way::kOneThread;
-  // A loop whose share is set has it with threads. Otherwise the device is a way of its own, for loops that
-  // have taken long themselves: the driver compiles their kernels first.
+  if (seconds_ < settings_.earned_seconds && !loop.has_learned) return Way::kOneThread;
+  // A loop whose share is set has it with threads. Otherwise the device is a way of its own.
   const bool is_set = DeviceShare() > 0;
-  const bool may_win = !settings_.split.has_value() && loop.seconds >= settings_.earned_seconds &&
-                       DeviceMayWin(call, work, loop);
-  FindDevice(is_set || may_win);
-  return loop.ways.Next(settings_.threads > 1 || (is_set && device_ != nullptr),
-                        may_win && device_ != nullptr);
+  if (is_set) FindDevice(call.site, true);
+  if (DeviceIsWay(call)) {
+    OpenEpisode(loop);
+    episode_.Meet(whole_);
+    const bool is_faster = DeviceIsFaster(work, loop);
+    episode_.Saves(DeviceSaves(work, loop));
+    FindDevice(call.site, is_faster && (has_device_begun_ || HasEarned(settings_.device_seconds)));
+    if (is_faster && device_ != nullptr) return Way::kDevice;
+  }
+  return loop.ways.Next(settings_.threads > 1 || (is_set && device_ != nullptr));
 }
 
-bool Partitioner::DeviceMayWin(const LoopCall& call, double work, const LoopRecord& loop) const {
-  if (settings_.device == PartitionDeviceKind::kSimulated || call.site.kernel == nullptr) return false;
-  constexpr double kBytesPerSecond =
-      12e9;  // of memory that is not pinned, over PCIe 4.0 and 5.0: rather more than less
-  constexpr double kSecondsPerCall = 50e-6;
-  double bytes = 0;
-  for (const ArrayRange& array : whole_.arrays()) {
-    if (array.is_unbounded) return false;
-    bytes += static_cast<double>(array.read.bytes() + array.written.bytes());
+// A program that ends while a device begins has to wait for it. That takes no more than what threads have
+// saved before, or than what nobody notices.
+bool Partitioner::HasEarned(double seconds) const {
+  constexpr double kNoticed = 0.03;
+  return saved_seconds_ + kNoticed * seconds_ >= seconds;
+}
+
+// The file tells what an earlier process has seen of calls of this size.
+void Partitioner::Learn(double work, LoopRecord& loop) {
+  const int size_class = SizeClassOf(work);
+  if (loop.classes.test(static_cast<size_t>(size_class))) return;
+  loop.classes.set(static_cast<size_t>(size_class));
+  const LearnedLoop* const known = learned_.Find({loop.key, loop.shape}, size_class);
+  if (known == nullptr) return;
+  if (known->plan.has_value()) loop.learned_plans.emplace(size_class, *known->plan);
+  if (std::exchange(loop.has_learned, true)) return;
+  loop.ways.Learn(known->one_thread, known->threads, known->device);
+  loop.episodes = known->episodes;
+  saved_seconds_ += std::max(0.0, known->device_saved);
+}
+
+void Partitioner::NoteLearned() {
+  // Shorter programs need nothing to be known.
+  if (settings_.learned_path.empty() || seconds_ < 10 * settings_.earned_seconds) return;
+  loops_.ForEach([this](LoopRecord& loop) {
+    LearnedLoop learned;
+    learned.one_thread = loop.ways.Seconds(Way::kOneThread, 1);
+    learned.threads = loop.ways.Seconds(Way::kThreads, 1);
+    learned.device = loop.ways.Seconds(Way::kDevice, 1);
+    learned.episodes = loop.episodes;
+    learned.device_saved = loop.device_saved;
+    for (int size_class = 0; size_class < kSizeClasses; ++size_class) {
+      if (!loop.classes.test(static_cast<size_t>(size_class))) continue;
+      learned.plan.reset();
+      for (const auto* plans : {&loop.learned_plans, &loop.plans})
+        if (const auto plan = plans->find(size_class); plan != plans->end()) learned.plan = plan->second;
+      learned_.Note({loop.key, loop.shape}, size_class, learned);
+    }
+  });
+}
+
+void Partitioner::End() {
+  if (!inside_.exchange(true, std::memory_order_acquire)) {
+    NoteLearned();
+    inside_.store(false, std::memory_order_release);
   }
-  return bytes / kBytesPerSecond + kSecondsPerCall < loop.ways.HostSeconds(work);
+  tuner_start_.End();
+  learned_.Save();
+  start_.End();
+}
+
+// A device of which nothing is known yet is taken to need no time: so it is tried.
+double Partitioner::DeviceSaves(double work, const LoopRecord& loop) {
+  return loop.ways.HostSeconds(work) - loop.ways.Seconds(Way::kDevice, work);
+}
+
+bool Partitioner::DeviceIsFaster(double work, const LoopRecord& loop) const {
+  const double saving = DeviceSaves(work, loop);
+  // To leave the device is to copy all of it, and to come back again.
+  if (IsResident())
+    return loop.ways.HostSeconds(work) == 0 ||
+           saving > -2 * static_cast<double>(resident_->Bytes()) / bytes_per_second_;
+  if (!loop.ways.IsHostKnown(settings_.threads > 1)) return false;
+  return episode_.IsWorthCopies(saving, first_of_episode_->episodes, bytes_per_second_);
+}
+
+bool Partitioner::DeviceIsWay(const LoopCall& call) const {
+  if (has_no_device_ || (device_ != nullptr && device_->IsLost())) return false;
+  if (settings_.split.has_value() || settings_.device == PartitionDeviceKind::kSimulated ||
+      call.site.kernel == nullptr)
+    return false;
+  return std::none_of(whole_.arrays().begin(), whole_.arrays().end(),
+                      [](const ArrayRange& array) { return array.is_unbounded; });
 }
 
 double Partitioner::DeviceShare() const {
@@ -182,40 +416,59 @@ std::unique_ptr<PartitionDevice> Partitioner::MakeCudaDevice() {
 }
 
 // In kAuto a driver has to be earned, as threads have, and loops do not wait for it.
-void Partitioner::FindDevice(bool is_wanted) {
+void Partitioner::FindDevice(const fusion_partition_site& site, bool is_wanted) {
   if (device_ != nullptr || settings_.device == PartitionDeviceKind::kSimulated || !is_wanted) return;
   const bool is_auto = settings_.mode == PartitionMode::kAuto;
   has_threads_ = true;
-  start_.Begin(make_);
+  if (!std::exchange(has_device_begun_, true)) saved_seconds_ -= settings_.device_seconds;
+  // The driver compiles the loop's file first. The program may unload the file meanwhile: this is a copy.
+  struct Copy {
+    explicit Copy(const fusion_partition_site& loop)
+        : site(loop), file(loop.file), code(loop.device_code), kernel(loop.kernel) {
+      site.file = file.c_str();
+      site.device_code = code.c_str();
+      site.kernel = kernel.c_str();
+    }
+    fusion_partition_site site;
+    const std::string file, code, kernel;
+  };
+  start_.Begin([make = make_, copy = site.kernel == nullptr || site.device_code == nullptr
+                                         ? nullptr
+                                         : std::make_shared<Copy>(site)] {
+    std::unique_ptr<PartitionDevice> device = make();
+    if (device != nullptr && copy != nullptr) device->CanRun(copy->site);
+    return device;
+  });
   if (!is_auto) start_.Wait();
+  // Once it is done, it is done for ever.
+  const bool is_done = start_.IsDone();
   device_ = start_.Take();
+  has_no_device_ = is_done && device_ == nullptr;
 }
 
-int64_t Partitioner::DeviceIterations(const LoopCall& call, double share, LoopRecord& loop) {
-  const int64_t iterations = IterationsOf(share, call.iterations);
-  if (iterations == 0) return 0;
+bool Partitioner::DeviceCanRun(const LoopCall& call, LoopRecord& loop) {
   const auto refuse = [&loop](PartitionReason reason) {
     loop.Count(reason);
-    return 0;
+    return false;
   };
   if (device_ == nullptr) {
     if (settings_.mode == PartitionMode::kDevice && !has_complained_)
       std::fputs("fusion: FUSION_PARTITION=device, but there is no device: loops run on the host's threads\n",
                  stderr);
     has_complained_ = true;
-    return 0;
+    return false;
   }
   // Kernels compute as a thread does for which nothing was set.
-  if (RoundingOfThread() != kDefaultRounding) return 0;
+  if (RoundingOfThread() != kDefaultRounding) return false;
   for (const ArrayRange& array : whole_.arrays())
     if (array.is_unbounded) return refuse(PartitionReason::kUnbounded);
   if (device_->IsLost()) return refuse(PartitionReason::kFault);
   if (!device_->CanRun(call.site))
     return refuse(device_->IsLost() ? PartitionReason::kFault : PartitionReason::kNoKernel);
-  return iterations;
+  return true;
 }
 
-bool Partitioner::RunPartitioned(const LoopCall& call, double share, LoopRecord& loop) {
+bool Partitioner::RunPartitioned(const LoopCall& call, const LoopPlan& plan, LoopRecord& loop) {
   std::unique_ptr<SequentialCheck> check;
   if (settings_.mode == PartitionMode::kCheck) {
     check = std::make_unique<SequentialCheck>(call, whole_);
@@ -224,8 +477,10 @@ bool Partitioner::RunPartitioned(const LoopCall& call, double share, LoopRecord&
       return false;
     }
   }
-  const SplitResult result =
-      RunSplit(call, DeviceIterations(call, share, loop), settings_.chunks, device_.get(), *pool_);
+  SplitPlan split{IterationsOf(plan.device_share, call.iterations), plan.chunks, plan.threads,
+                  BlockShape{plan.block_x, plan.block_y}};
+  if (split.device_iterations > 0 && !DeviceCanRun(call, loop)) split.device_iterations = 0;
+  const SplitResult result = RunSplit(call, split, device_.get(), *pool_);
   if (result.reason.has_value()) loop.Count(*result.reason);
   loop.device_iterations = loop.device_iterations + static_cast<double>(result.device_iterations);
   if (check == nullptr || check->Agrees()) return true;
@@ -234,7 +489,7 @@ bool Partitioner::RunPartitioned(const LoopCall& call, double share, LoopRecord&
   loop.Count(PartitionReason::kWrong);
   std::fprintf(stderr,
                "fusion: %s %s: the partitioned loop's results were wrong; it runs as written from now on\n",
-               loop.place.c_str(), loop.function.c_str());
+               loop.key.place.c_str(), loop.key.function.c_str());
   return false;
 }
 

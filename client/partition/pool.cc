@@ -16,7 +16,8 @@ HostPool::HostPool(int threads) : forks_(ForksUntilNow()), rounding_(RoundingOfT
   threads_.reserve(static_cast<size_t>(std::max(threads, 1)));
   const SignalsForOthers blocked;
   try {
-    for (int i = 1; i < threads; ++i) threads_.emplace_back([this] { Work(); });
+    for (int i = 1; i < threads; ++i)
+      threads_.emplace_back([this, number = static_cast<size_t>(i - 1)] { Work(number); });
   } catch (const std::system_error&) {
     // The system gives no more threads.
   } catch (const std::bad_alloc&) {
@@ -40,15 +41,17 @@ bool HostPool::IsLost() const { return forks_ != ForksUntilNow(); }
 
 bool HostPool::ComputesAsHere() const { return RoundingOfThread() == rounding_; }
 
-void HostPool::Begin(fusion_partition_body body, void* context, int64_t first, int64_t last) {
+void HostPool::Begin(fusion_partition_body body, void* context, int64_t first, int64_t last,
+                     int most_threads) {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     body_ = body;
     context_ = context;
     last_ = last;
-    slice_ = std::max<int64_t>(1, (last - first) / (8 * static_cast<int64_t>(threads())));
+    const int64_t all = std::clamp(most_threads, 1, threads());
+    slice_ = std::max<int64_t>(1, (last - first) / (8 * all));
     next_ = first;
-    busy_ = first < last ? threads_.size() : 0;
+    taking_part_ = busy_ = first < last ? static_cast<size_t>(all - 1) : 0;
     if (busy_ == 0) return;
     ++round_;
   }
@@ -71,13 +74,14 @@ void HostPool::RunSlices() {
   }
 }
 
-void HostPool::Work() {
+void HostPool::Work(size_t number) {
   int64_t seen = 0;
   std::unique_lock<std::mutex> lock(mutex_);
   while (true) {
     wake_.wait(lock, [&] { return stopping_ || round_ != seen; });
     if (stopping_) return;
     seen = round_;
+    if (number >= taking_part_) continue;
     lock.unlock();
     RunSlices();
     lock.lock();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <climits>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -33,14 +34,16 @@ class HostPool {
   // The calling thread rounds, flushes and traps as the threads do.
   bool ComputesAsHere() const;
 
-  // The other threads begin to run iterations `first` .. `last - 1`.
-  void Begin(fusion_partition_body body, void* context, int64_t first, int64_t last);
+  // Other threads begin to run iterations `first` .. `last - 1`, so many of them that with the calling one
+  // there are `most_threads` at most.
+  void Begin(fusion_partition_body body, void* context, int64_t first, int64_t last,
+             int most_threads = INT_MAX);
   // Takes part until all iterations are done.
   void Finish();
 
  private:
   void RunSlices();
-  void Work();
+  void Work(size_t number);
 
   std::vector<std::thread> threads_;
   const int forks_;  // of the process and its parents, when the threads were made
@@ -56,7 +59,7 @@ class HostPool {
   std::condition_variable wake_, idle_;
   // mutex_ guards these fields.
   int64_t round_ = 0;
-  size_t busy_ = 0;
+  size_t taking_part_ = 0, busy_ = 0;
   bool stopping_ = false;
 };
 

@@ -14,14 +14,6 @@ struct WideLine {
   Wide At(int64_t iteration) const { return at_0 + Wide(step) * iteration; }
 };
 
-void Extend(ByteRange& range, ByteRange other) {
-  if (range.empty()) {
-    range = other;
-  } else {
-    range = {std::min(range.first, other.first), std::max(range.last, other.last)};
-  }
-}
-
 // The ranges of the iterations follow each other without gaps. All that is compared is linear in the
 // iteration, so what holds for the first two and the last two holds between.
 bool LeavesNoGaps(WideLine begin, WideLine end, int64_t first, int64_t last) {
@@ -34,6 +26,34 @@ bool LeavesNoGaps(WideLine begin, WideLine end, int64_t first, int64_t last) {
 
 }  // namespace
 
+void Extend(ByteRange& range, ByteRange other) {
+  if (range.empty()) {
+    range = other;
+  } else if (!other.empty()) {
+    range = {std::min(range.first, other.first), std::max(range.last, other.last)};
+  }
+}
+
+std::vector<ByteRange> Missing(const std::vector<ByteRange>& ranges, ByteRange wanted) {
+  std::vector<ByteRange> missing;
+  for (const ByteRange& range : ranges) {
+    if (range.last <= wanted.first) continue;
+    if (range.first >= wanted.last) break;
+    if (wanted.first < range.first) missing.push_back({wanted.first, range.first});
+    wanted.first = range.last;
+  }
+  if (!wanted.empty()) missing.push_back(wanted);
+  return missing;
+}
+
+void Add(std::vector<ByteRange>& ranges, ByteRange range) {
+  const auto first = std::find_if(ranges.begin(), ranges.end(),
+                                  [&](const ByteRange& known) { return known.last >= range.first; });
+  auto last = first;
+  for (; last != ranges.end() && last->first <= range.last; ++last) Extend(range, *last);
+  ranges.insert(ranges.erase(first, last), range);
+}
+
 bool Meet(const ArrayRange& array, ByteRange range, const ArrayRange& other_array, ByteRange other_range) {
   if (range.empty() || other_range.empty()) return false;
   return array.address + range.first < other_array.address + other_range.last &&
@@ -43,8 +63,6 @@ bool Meet(const ArrayRange& array, ByteRange range, const ArrayRange& other_arra
 bool LoopRanges::Find(const fusion_partition_site& site, const int64_t* facts, int64_t first, int64_t last) {
   arrays_.assign(site.arrays, ArrayRange());
   accesses_.clear();
-  first_ = first;
-  last_ = last;
   accesses_.reserve(site.accesses);
   for (uint32_t i = 0; i < site.arrays; ++i) arrays_[i].address = facts[i];
   if (first >= last) return true;
@@ -66,8 +84,9 @@ bool LoopRanges::Find(const fusion_partition_site& site, const int64_t* facts, i
     if (array.address + lowest < 0 || array.address + highest > kFarthest) return false;
     const ByteRange range{static_cast<int64_t>(lowest), static_cast<int64_t>(highest)};
     const bool whole = (flags & FUSION_PARTITION_PARTIAL) == 0 && LeavesNoGaps(begin, end, first, last);
-    accesses_.push_back(
-        {site.access[i].array, flags, range, whole, {begin.at_0, begin.step}, {end.at_0, end.step}});
+    accesses_.push_back({site.access[i].array,
+                         flags,
+                         {{begin.at_0, begin.step}, {end.at_0, end.step}, first, last, range, whole}});
     Extend(array.all, range);
     if (flags & FUSION_PARTITION_READ) Extend(array.read, range);
     if (flags & FUSION_PARTITION_WRITTEN) Extend(array.written, range);
@@ -94,9 +113,9 @@ bool LoopRanges::IsCovered(uint32_t array, ByteRange range, uint32_t flags) cons
   while (grows && covered < range.last) {
     grows = false;
     for (const Access& access : accesses_) {
-      if (access.array != array || !access.whole || (access.flags & flags) == 0) continue;
-      if (access.range.first > covered || access.range.last <= covered) continue;
-      covered = access.range.last;
+      if (access.array != array || !access.rows.whole || (access.flags & flags) == 0) continue;
+      if (access.rows.range.first > covered || access.rows.range.last <= covered) continue;
+      covered = access.rows.range.last;
       grows = true;
     }
   }

@@ -14,7 +14,11 @@ struct ByteRange {
 
   bool empty() const { return last <= first; }
   int64_t bytes() const { return last - first; }
+  bool operator==(const ByteRange&) const = default;
 };
+
+// Makes the range the smallest around both.
+void Extend(ByteRange& range, ByteRange other);
 
 struct ArrayRange {
   int64_t address = 0;
@@ -24,6 +28,44 @@ struct ArrayRange {
   bool is_unbounded = false;
 
   char* At(int64_t offset) const { return reinterpret_cast<char*>(address + offset); }
+  // Returns a range behind the array's address as one of addresses.
+  ByteRange Addresses(ByteRange range) const { return {address + range.first, address + range.last}; }
+};
+
+// Lists of ranges that are in order and apart. Add joins a range with those it meets; Missing returns what of
+// `wanted` is in none.
+void Add(std::vector<ByteRange>& ranges, ByteRange range);
+std::vector<ByteRange> Missing(const std::vector<ByteRange>& ranges, ByteRange wanted);
+
+// A bound of a range as a function of the iteration.
+struct Line {
+  int64_t at_0 = 0, step = 0;
+
+  int64_t At(int64_t iteration) const { return at_0 + step * iteration; }
+  bool operator==(const Line&) const = default;
+};
+
+// The bytes of an access: iteration i touches begin.At(i) .. end.At(i) - 1.
+struct RowRanges {
+  Line begin, end;
+  int64_t first = 0, last = 0;  // iterations
+  ByteRange range;              // the smallest around all of them
+  bool whole = false;           // every byte of it is touched
+
+  bool operator==(const RowRanges&) const = default;
+  // Calls visit(ByteRange) for the ranges of iterations `from` .. `to - 1`; where all is touched, for all of
+  // it, once.
+  template <class Visit>
+  void ForEach(int64_t from, int64_t to, const Visit& visit) const {
+    if (whole) {
+      if (from == first) visit(range);
+      return;
+    }
+    for (int64_t i = from; i < to; ++i) {
+      const ByteRange row{begin.At(i), end.At(i)};
+      if (!row.empty()) visit(row);
+    }
+  }
 };
 
 // Returns true when bytes of one range lie in the other.
@@ -48,41 +90,29 @@ class LoopRanges {
   // Returns true when each iteration writes every byte of its ranges of the array: all that is written is
   // known.
   bool IsWrittenByRows(uint32_t array) const;
+  // Calls visit(RowRanges) for each way in which the array is written.
+  template <class Visit>
+  void ForEachWritten(uint32_t array, const Visit& visit) const {
+    for (const Access& access : accesses_)
+      if (access.array == array && (access.flags & FUSION_PARTITION_WRITTEN) != 0) visit(access.rows);
+  }
   // Calls visit(ByteRange) for the ranges that an array which is written by rows is written in, as few as
   // there are.
   template <class Visit>
   void ForEachRow(uint32_t array, const Visit& visit) const {
-    for (const Access& access : accesses_) {
-      if (access.array != array || (access.flags & FUSION_PARTITION_WRITTEN) == 0) continue;
-      if (access.whole) {
-        visit(access.range);
-        continue;
-      }
-      for (int64_t i = first_; i < last_; ++i) {
-        const ByteRange row{access.begin.At(i), access.end.At(i)};
-        if (!row.empty()) visit(row);
-      }
-    }
+    ForEachWritten(array, [&](const RowRanges& rows) { rows.ForEach(rows.first, rows.last, visit); });
   }
 
   // Returns true when any iteration may write a byte of the range.
   bool MayWrite(const ArrayRange& array, ByteRange range) const;
 
  private:
-  // A bound of a range as a function of the iteration.
-  struct Line {
-    int64_t at_0, step;
-    int64_t At(int64_t iteration) const { return at_0 + step * iteration; }
-  };
   struct Access {
     uint32_t array, flags;
-    ByteRange range;
-    bool whole;  // every byte of the range is touched
-    Line begin, end;
+    RowRanges rows;
   };
   bool IsCovered(uint32_t array, ByteRange range, uint32_t flags) const;
 
-  int64_t first_ = 0, last_ = 0;
   std::vector<ArrayRange> arrays_;
   std::vector<Access> accesses_;  // without those that touch nothing
 };

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "client/partition/stable_hash.h"
+
 namespace fusion {
 namespace {
 
@@ -35,9 +37,20 @@ std::string PlaceOf(const fusion_partition_site& site) {
   return std::string(site.file) + ":" + std::to_string(site.line) + ":" + std::to_string(site.column);
 }
 
+uint64_t ShapeOf(const fusion_partition_site& site) {
+  StableHash hash;
+  for (const uint32_t number : {site.context_bytes, site.arrays, site.has_columns})
+    hash.Add(&number, sizeof(number));
+  hash.Add(site.access, site.accesses * sizeof(*site.access));
+  hash.Add(site.pointer, site.pointers * sizeof(*site.pointer));
+  hash.Add(site.pair, site.pairs * sizeof(*site.pair));
+  return hash.hash();
+}
+
 }  // namespace
 
-LoopRecord::LoopRecord(const fusion_partition_site& site) : place(PlaceOf(site)), function(site.function) {}
+LoopRecord::LoopRecord(const fusion_partition_site& site)
+    : key{PlaceOf(site), site.function}, shape(ShapeOf(site)) {}
 
 std::string LoopRecord::Line() const {
   char numbers[160];
@@ -45,7 +58,7 @@ std::string LoopRecord::Line() const {
   std::snprintf(numbers, sizeof(numbers),
                 ": calls %lld, split %.0f%% device, host threads %d, seconds %.6f; refused: ",
                 static_cast<long long>(calls.load()), share, threads.load(), seconds.load());
-  std::string line = place + " " + function + numbers;
+  std::string line = key.place + " " + key.function + numbers;
   bool first = true;
   for (const ReasonName& known : kReasonNames) {
     const int64_t count = reasons[static_cast<size_t>(known.reason)];

@@ -3,10 +3,15 @@
 
 #include <array>
 #include <atomic>
+#include <bitset>
 #include <cstdint>
+#include <map>
 #include <string>
 
+#include "client/partition/episode.h"
+#include "client/partition/loop_tuner.h"
 #include "client/partition/site.h"
+#include "client/partition/size_class.h"
 #include "client/partition/ways.h"
 
 namespace fusion {
@@ -36,17 +41,29 @@ struct LoopRecord {
   void Count(PartitionReason reason) {
     reasons[static_cast<size_t>(reason)].fetch_add(1, std::memory_order_relaxed);
   }
+  void Ran(int64_t all_iterations, double all_seconds) {
+    calls = calls + 1;
+    iterations = iterations + static_cast<double>(all_iterations);
+    seconds = seconds + all_seconds;
+  }
   std::string Line() const;
 
-  const std::string place;  // file:line:column
-  const std::string function;
+  const LoopKey key;
+  const uint64_t shape;  // a hash of what the compiler says of it
   std::array<std::atomic<int64_t>, static_cast<size_t>(PartitionReason::kCount)> reasons{};
   std::atomic<bool> is_off{false};  // its results were wrong
   // One thread at a time writes these fields.
   std::atomic<int64_t> calls{0};
   std::atomic<double> iterations{0}, device_iterations{0}, seconds{0};
   std::atomic<int> threads{1};  // the most that ran it
-  Ways ways;                    // not read by Line
+  // Not read by Line:
+  Ways ways;
+  EpisodeHistory episodes;            // that began with the loop
+  double device_saved = 0;            // seconds
+  std::bitset<kSizeClasses> classes;  // of its calls
+  // An earlier process, and the tuner, have these by class.
+  std::map<int, LoopPlan> learned_plans, plans;
+  bool has_learned = false;  // from an earlier process
 
   LoopRecord* next = nullptr;
 };
@@ -61,6 +78,11 @@ class LoopRecords {
 
   // Returns the record of the site, null where there is no memory for it. A site keeps to one object.
   LoopRecord* Of(fusion_partition_site* site);
+  // Calls visit(LoopRecord&) for each loop, the last that was met first.
+  template <class Visit>
+  void ForEach(const Visit& visit) {
+    for (LoopRecord* record = newest_; record != nullptr; record = record->next) visit(*record);
+  }
   // Returns a line for each loop, the first that was met first.
   std::string Report() const;
 

@@ -100,6 +100,7 @@ PartitionSettings ReadPartitionSettings(const char* (*read)(const char*),
   static constexpr NamedValue<PartitionDeviceKind> kDevices[] = {
       {"cuda", PartitionDeviceKind::kCuda}, {"simulated", PartitionDeviceKind::kSimulated}};
   static constexpr NamedValue<bool> kSwitch[] = {{"0", false}, {"1", true}};
+  static constexpr NamedValue<bool> kOnOff[] = {{"off", false}, {"on", true}};
 
   PartitionSettings settings;
   settings.threads = std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, 1024);
@@ -107,6 +108,7 @@ PartitionSettings ReadPartitionSettings(const char* (*read)(const char*),
   if (!reader.ReadName("FUSION_PARTITION", kModes, settings.mode)) settings.mode = PartitionMode::kOff;
   reader.ReadName("FUSION_PARTITION_DEVICE", kDevices, settings.device);
   reader.ReadName("FUSION_PARTITION_REPORT", kSwitch, settings.report);
+  if (!reader.ReadName("FUSION_PARTITION_TUNER", kOnOff, settings.tuner)) settings.tuner = false;
   double split = 0;
   if (reader.ReadNumber("FUSION_PARTITION_SPLIT", 0.0, 1.0, "a number from 0 to 1", split))
     settings.split = split;

@@ -30,9 +30,14 @@ struct PartitionSettings {
   bool report = false;
   std::optional<double> split;  // the device's share of the iterations
   int chunks = 1;
-  int threads = 1;              // the calling one included
-  double least_work = 100000;   // instructions
-  double earned_seconds = 0.5;  // in kAuto no threads are made before loops have run so long
+  int threads = 1;               // the calling one included
+  bool tuner = true;             // in kAuto the online tuner looks for better splits
+  double least_work = 100000;    // instructions
+  double earned_seconds = 0.05;  // in kAuto no threads are made before loops have run so long
+  // It takes so long to begin a device, rather less than that: in kAuto threads have to save it first.
+  double device_seconds = 1;
+  double tuner_seconds = 0.1;  // the same of the tuner
+  std::string learned_path;    // of what earlier runs have learned; "": nowhere
 };
 
 // Reads the variables with `read`, which returns null for those that are not set. Appends a line to

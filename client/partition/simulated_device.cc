@@ -48,9 +48,18 @@ void SimulatedDevice::Free(uint64_t address) {
   blocks_.erase(found);
 }
 
-bool SimulatedDevice::Upload(uint64_t to, const void* from, size_t bytes) {
-  std::memcpy(reinterpret_cast<void*>(to), from, bytes);
-  return true;
+char* SimulatedDevice::Staging(size_t bytes) {
+  staging_.reset(new (std::nothrow) char[bytes]);
+  return staging_.get();
+}
+
+Copied SimulatedDevice::Upload(uint64_t to, const void* from, size_t bytes, const HostCopies& host,
+                               bool has_gaps) {
+  char* const memory = reinterpret_cast<char*>(to);
+  const char* const source = static_cast<const char*>(from);
+  if (has_gaps) return host.CopyReadable(memory, source, bytes) ? Copied::kAll : Copied::kUnreadable;
+  host.Copy(memory, source, bytes);
+  return Copied::kAll;
 }
 
 bool SimulatedDevice::Download(void* to, uint64_t from, size_t bytes) {
@@ -58,8 +67,13 @@ bool SimulatedDevice::Download(void* to, uint64_t from, size_t bytes) {
   return true;
 }
 
+bool SimulatedDevice::CopyWithin(uint64_t to, uint64_t from, size_t bytes) {
+  std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
+  return true;
+}
+
 bool SimulatedDevice::Run(const fusion_partition_site& site, int64_t first, int64_t last, void* context,
-                          const int64_t*) {
+                          const int64_t*, BlockShape) {
   if (++runs_ == settings_.fault) return false;
   site.body(first, last, context);
   return true;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 
 #include "client/partition/device.h"
 #include "client/partition/settings.h"
@@ -19,10 +20,13 @@ class SimulatedDevice : public PartitionDevice {
   bool CanRun(const fusion_partition_site&) override { return true; }
   uint64_t Allocate(size_t bytes) override;
   void Free(uint64_t address) override;
-  bool Upload(uint64_t to, const void* from, size_t bytes) override;
+  char* Staging(size_t bytes) override;
+  Copied Upload(uint64_t to, const void* from, size_t bytes, const HostCopies& host, bool has_gaps) override;
   bool Download(void* to, uint64_t from, size_t bytes) override;
+  bool CopyWithin(uint64_t to, uint64_t from, size_t bytes) override;
   bool Run(const fusion_partition_site& site, int64_t first, int64_t last, void* context,
-           const int64_t* facts) override;
+           const int64_t* facts, BlockShape block) override;
+  bool Finish() override { return true; }
 
  private:
   struct Block {
@@ -34,6 +38,7 @@ class SimulatedDevice : public PartitionDevice {
   std::map<uint64_t, Block> blocks_;  // by address
   int64_t used_bytes_ = 0;
   int64_t runs_ = 0;
+  std::unique_ptr<char[]> staging_;
 };
 
 }  // namespace fusion

@@ -9,7 +9,7 @@ extern "C" {
 #include <stdint.h>
 #endif
 
-enum { FUSION_PARTITION_VERSION = 2 };
+enum { FUSION_PARTITION_VERSION = 3 };
 
 // The loop's iterations `first` .. `last - 1`, in order. What they read of the function around the loop is in
 // `context`.
@@ -65,12 +65,22 @@ typedef struct fusion_partition_site {
   // e0 and e1: the greatest column of iteration i is e0 + e1 * i, none where that is negative. The kernel has
   // them as further parameters: thread (x, y) of the grid runs column x of the iterations first + y, first +
   // y + the grid's height, ...
-  uint64_t has_columns;
+  uint32_t has_columns;
+  // 1: what the loop reads and writes may stay on the device: where fusion_partition_open is not 0 the thread
+  // calls fusion_partition_sync before it touches memory again, but for what these calls need, be it in this
+  // loop as it was written.
+  uint32_t may_stay;
   void* state;  // the run time's own, null at first
 } fusion_partition_site;
 
 // Loops of less work, in instructions, are not worth a call: the compiled code asks before anything else.
 extern double fusion_partition_least_work;
+
+// Not 0: some thread's loops have results that are not in the host's memory, or may come to have them.
+extern int fusion_partition_open;
+
+// The calling thread is about to touch memory: what its loops have written is there when it returns.
+void fusion_partition_sync(void);
 
 // Runs the loop's `iterations` (at least 1) and returns 1, or does nothing and returns 0: then the caller
 // runs it. work: an estimate of the loop's instructions. facts: the addresses of all arrays, then four

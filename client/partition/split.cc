@@ -9,6 +9,7 @@
 #include "client/partition/array_copies.h"
 #include "client/partition/ranges.h"
 #include "client/partition/readable.h"
+#include "client/partition/store_changes.h"
 
 namespace fusion {
 namespace {
@@ -16,18 +17,6 @@ namespace {
 using Bytes = std::unique_ptr<char[]>;
 
 Bytes NewBytes(const ByteRange& range) { return Bytes(new char[static_cast<size_t>(range.bytes())]); }
-
-// Stores the bytes that differ from what was there before, and touches no others. Most of a range often does
-// not.
-void StoreChanges(char* to, const char* now, const char* before, size_t bytes) {
-  constexpr size_t kBlock = 256;
-  for (size_t start = 0; start < bytes; start += kBlock) {
-    const size_t end = std::min(bytes, start + kBlock);
-    if (std::memcmp(now + start, before + start, end - start) == 0) continue;
-    for (size_t byte = start; byte < end; ++byte)
-      if (now[byte] != before[byte]) to[byte] = now[byte];
-  }
-}
 
 // The device's part of a run. Its memory is all taken before anything runs.
 class DevicePart {
@@ -41,7 +30,7 @@ class DevicePart {
 
   // These return false when the device has failed, Run and Download without a change of what other iterations
   // read.
-  bool Run(int chunks);
+  bool Run(int chunks, BlockShape block);
   bool Download();
 
   // Called once the host's part has ended, too.
@@ -100,19 +89,21 @@ std::optional<PartitionReason> DevicePart::Prepare() {
   return std::nullopt;
 }
 
-bool DevicePart::Run(int chunks) {
+bool DevicePart::Run(int chunks, BlockShape block) {
   for (uint32_t i = 0; i < parts_.size(); ++i) {
     if (!parts_[i].is_uploaded) continue;
     const ArrayRange& array = ranges_.arrays()[i];
     const void* from = parts_[i].uploaded != nullptr ? parts_[i].uploaded.get() : array.At(array.all.first);
-    if (!device_.Upload(copies_.At(i, array.all.first), from, static_cast<size_t>(array.all.bytes())))
+    // The pool's threads run the host's part.
+    if (device_.Upload(copies_.At(i, array.all.first), from, static_cast<size_t>(array.all.bytes()),
+                       HostCopies(nullptr), false) != Copied::kAll)
       return false;
   }
   const int64_t count = std::min<int64_t>(chunks, iterations_);
   const int64_t each = iterations_ / count, longer = iterations_ % count;
   for (int64_t chunk = 0, first = 0; chunk < count; ++chunk) {
     const int64_t last = first + each + (chunk < longer ? 1 : 0);
-    if (!device_.Run(call_.site, first, last, context_, call_.facts)) return false;
+    if (!device_.Run(call_.site, first, last, context_, call_.facts, block)) return false;
     first = last;
   }
   return true;
@@ -150,9 +141,9 @@ void DevicePart::Store() {
 
 }  // namespace
 
-SplitResult RunSplit(const LoopCall& call, int64_t device_iterations, int chunks, PartitionDevice* device,
-                     HostPool& pool) {
+SplitResult RunSplit(const LoopCall& call, const SplitPlan& plan, PartitionDevice* device, HostPool& pool) {
   SplitResult result;
+  int64_t device_iterations = plan.device_iterations;
   std::optional<DevicePart> part;
   if (device != nullptr && device_iterations > 0) {
     try {
@@ -165,8 +156,8 @@ SplitResult RunSplit(const LoopCall& call, int64_t device_iterations, int chunks
   }
   if (!part.has_value()) device_iterations = 0;
 
-  pool.Begin(call.site.body, call.context, device_iterations, call.iterations);
-  bool succeeded = !part.has_value() || part->Run(chunks);
+  pool.Begin(call.site.body, call.context, device_iterations, call.iterations, plan.threads);
+  bool succeeded = !part.has_value() || part->Run(plan.chunks, plan.block);
   pool.Finish();
   if (!part.has_value()) return result;
   succeeded = succeeded && part->Download();

@@ -1,6 +1,7 @@
 // One run of a loop, split between the device and the host's threads.
 #pragma once
 
+#include <climits>
 #include <cstdint>
 #include <optional>
 
@@ -23,10 +24,16 @@ struct SplitResult {
   std::optional<PartitionReason> reason;  // why they are fewer than was asked for
 };
 
-// Runs all iterations: the first `device_iterations` on the device in so many chunks, the others on the pool.
+struct SplitPlan {
+  int64_t device_iterations = 0;
+  int chunks = 1;         // of the device's part
+  int threads = INT_MAX;  // of the host, at most
+  BlockShape block;
+};
+
+// Runs all iterations: the first ones on the device as the plan says, the others on the pool.
 // The pool does what the device cannot; until the device has done all of its part no byte of the host's
 // memory is changed for it. `device` may be null where it has nothing to do. Throws nothing.
-SplitResult RunSplit(const LoopCall& call, int64_t device_iterations, int chunks, PartitionDevice* device,
-                     HostPool& pool);
+SplitResult RunSplit(const LoopCall& call, const SplitPlan& plan, PartitionDevice* device, HostPool& pool);
 
 }  // namespace fusion

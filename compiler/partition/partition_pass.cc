@@ -23,6 +23,7 @@
 #include "compiler/partition/originals.h"
 #include "compiler/partition/selection.h"
 #include "compiler/partition/site.h"
+#include "compiler/partition/syncs.h"
 
 namespace fusion {
 
@@ -68,6 +69,7 @@ class LoopCandidate {
     if (std::string why = FindRanges(); !why.empty()) return why;
     if (std::string why = FindOverlaps(); !why.empty()) return why;
     FindWork(loops);
+    if (HasLittleToDo()) return "it has too little to do";
     FindColumnsOfIteration(loops);
     if (std::string why = CollectConditions(); !why.empty()) return why;
     if (std::string why = WhyNoSite(facts_, numbers_); !why.empty()) return why;
@@ -201,6 +203,21 @@ class LoopCandidate {
         known->second += instructions;
     }
   }
+  // It is known now that no call of the run time is worth it.
+  bool HasLittleToDo() {
+    constexpr double kLittle = 100;  // instructions
+    double all = 0;
+    for (const auto& [nest, instructions] : facts_.work) {
+      double times = 1;
+      for (const Loop* loop : nest) {
+        auto* last = dyn_cast_or_null<SCEVConstant>(loop == &loop_ ? facts_.last : numbers_.LastCount(*loop));
+        if (last == nullptr) return false;
+        times *= static_cast<double>(last->getAPInt().getSExtValue()) + 1;
+      }
+      all += instructions * times;
+    }
+    return all < kLittle;
+  }
   std::string Describe() {
     std::string text;
     for (size_t array = 0; array < accesses_.arrays.size(); ++array) {
@@ -306,6 +323,7 @@ PreservedAnalyses PartitionPass::run(Module& module, ModuleAnalysisManager&) {
     if (originals.IsCopy(function) && MayBeTakenApart(function)) functions.push_back(&function);
   for (Function* function : functions) {
     const std::vector<DeviceKernel> bodies = PartitionFunction(*function, analyses.of_functions, report);
+    if (!bodies.empty()) AddSyncs(*function, analyses.of_functions);
     bool is_right = !verifyFunction(*function);
     for (const DeviceKernel& body : bodies) is_right = is_right && !verifyFunction(*body.body);
     if (is_right && !bodies.empty()) {

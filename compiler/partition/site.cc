@@ -8,6 +8,7 @@
 #include <llvm/Transforms/Utils/ScalarEvolutionExpander.h>
 
 #include "client/partition/site.h"
+#include "compiler/partition/syncs.h"
 
 namespace fusion {
 
@@ -244,7 +245,8 @@ GlobalVariable* Description(const LoopFacts& facts, const Loop& loop, const Outl
                                          pairs(overlaps),
                                          outlined.kernel.empty() ? null : DeviceText(module),
                                          outlined.kernel.empty() ? null : text(outlined.kernel),
-                                         builder.getInt64(facts.last_column.constant != nullptr ? 1 : 0),
+                                         number(facts.last_column.constant != nullptr ? 1 : 0),
+                                         number(1),  // AddSyncs adds what that needs
                                          null};
   llvm::Constant* description = ConstantStruct::getAnon(context, fields);
   return new GlobalVariable(module, description->getType(), false, GlobalValue::InternalLinkage, description,
@@ -382,7 +384,12 @@ void MakeSite(const LoopFacts& facts, ExactNumbers& numbers, Loop& loop, const O
   auto* least_work =
       cast<GlobalVariable>(module.getOrInsertGlobal("fusion_partition_least_work", builder.getDoubleTy()));
   Value* work = writer.Work();
-  Value* is_worth = builder.CreateFCmpOGE(work, builder.CreateLoad(builder.getDoubleTy(), least_work));
+  auto of_site = [&](Instruction* instruction) {
+    instruction->setMetadata(kSiteMemory, MDNode::get(context, {}));
+    return instruction;
+  };
+  Value* is_worth =
+      builder.CreateFCmpOGE(work, of_site(builder.CreateLoad(builder.getDoubleTy(), least_work)));
   Instruction* end_of_work = builder.CreateIntrinsic(builder.getVoidTy(), Intrinsic::donothing, {});
   Value* holds = writer.Holds();
   Instruction* end_of_conditions = builder.CreateIntrinsic(builder.getVoidTy(), Intrinsic::donothing, {});
@@ -392,10 +399,11 @@ void MakeSite(const LoopFacts& facts, ExactNumbers& numbers, Loop& loop, const O
       ArrayType::get(builder.getInt64Ty(), facts.accesses->arrays.size() + 4 * facts.ranges.size() + 2);
   AllocaInst *captured = at_entry.CreateAlloca(outlined.context), *table = at_entry.CreateAlloca(values);
   for (unsigned field = 0; field < outlined.captured.size(); ++field)
-    builder.CreateStore(outlined.captured[field], builder.CreateStructGEP(outlined.context, captured, field));
+    of_site(builder.CreateStore(outlined.captured[field],
+                                builder.CreateStructGEP(outlined.context, captured, field)));
   uint64_t row = 0;
   auto put = [&](Value* value) {
-    builder.CreateStore(value, builder.CreateConstInBoundsGEP2_64(values, table, 0, row++));
+    of_site(builder.CreateStore(value, builder.CreateConstInBoundsGEP2_64(values, table, 0, row++)));
   };
   for (const LoopArray& array : facts.accesses->arrays)
     put(builder.CreatePtrToInt(array.address, builder.getInt64Ty()));
@@ -435,7 +443,7 @@ void MakeSite(const LoopFacts& facts, ExactNumbers& numbers, Loop& loop, const O
   header->replacePhiUsesWith(fill, original);
   IRBuilder<> of_refused(refused);
   of_refused.SetCurrentDebugLocation(loop.getStartLoc());
-  of_refused.CreateCall(refuse, {site});
+  of_site(of_refused.CreateCall(refuse, {site}));
   of_refused.CreateBr(original);
   auto branch = [&](BasicBlock* block, Value* condition, BasicBlock* yes, BasicBlock* no) {
     Instruction* old = block->getTerminator();

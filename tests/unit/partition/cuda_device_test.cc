@@ -47,6 +47,7 @@ struct FakeGpu {
 
   std::map<std::string, FakeKernel> kernels;
   std::map<uint64_t, size_t> blocks;
+  std::vector<std::unique_ptr<char[]>> pinned;
   int64_t failing_call = 0;  // counted from 1; 0: none fails
   bool stays_broken = false;
   int error = kIllegalAddress;
@@ -199,8 +200,29 @@ CudaDriver FakeDriver(bool has_pools) {
     std::memcpy(to, reinterpret_cast<void*>(from), error == 0 ? bytes : bytes / 2);
     return error;
   };
+  driver.copy_within = [](uint64_t to, uint64_t from, size_t bytes, void*) {
+    const int error = CallGpuInContext();
+    EXPECT_TRUE(IsInBlock(to, bytes) && IsInBlock(from, bytes));
+    if (error == 0) std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes);
+    return error;
+  };
+  driver.allocate_host = [](void** memory, size_t bytes) {
+    const int error = CallGpuInContext();
+    if (error == 0) *memory = g_gpu->pinned.emplace_back(new char[bytes]).get();
+    return error;
+  };
+  driver.free_host = [](void* memory) {
+    EXPECT_EQ(std::erase_if(g_gpu->pinned, [memory](const auto& known) { return known.get() == memory; }),
+              1u);
+    return CallGpuInContext();
+  };
   driver.load_module = FakeLoadModule;
   driver.function = FakeFunction;
+  driver.function_attribute = [](int* value, int attribute, void*) {
+    EXPECT_EQ(attribute, kCudaMostThreads);
+    *value = 512;
+    return CallGpuInContext();
+  };
   driver.launch = FakeLaunch;
   if (!has_pools) return driver;
   driver.default_pool = [](void** pool, int) {
@@ -317,7 +339,7 @@ TEST_F(CudaDeviceTest, LoopsRunOnIt) {
       }
       EXPECT_EQ(gpu_->modules, 1);
       EXPECT_EQ(gpu_->functions, 2);
-      EXPECT_EQ(gpu_->launches, split < 0.01 ? 6 : 24);
+      EXPECT_EQ(gpu_->launches, split < 0.01 || split == 1 ? 6 : 24);
       EXPECT_EQ(gpu_->pool_blocks > 0, has_pools);
       EXPECT_EQ(gpu_->pool_keeps, has_pools ? UINT64_MAX : 0);
       EXPECT_TRUE(gpu_->blocks.empty());
@@ -440,18 +462,18 @@ TEST_F(CudaDeviceTest, EachColumnOfEachIterationRunsOnce) {
   site.get()->has_columns = 1;
   TriangleContext context{&counts};
   const int64_t growing[] = {-3, 1}, even[] = {3, 0};
-  ASSERT_TRUE(device->Run(*site.get(), 0, 7, &context, growing));
+  ASSERT_TRUE(device->Run(*site.get(), 0, 7, &context, growing, BlockShape()));
   EXPECT_EQ(counts, (std::vector<int>{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0,
                                       0, 0, 1, 1, 0, 0, 1, 1, 1, 0, 1, 1, 1, 1}));
   counts.clear();
   constexpr int64_t kRows = 300'000;
-  ASSERT_TRUE(device->Run(*site.get(), 5, kRows, &context, even));
+  ASSERT_TRUE(device->Run(*site.get(), 5, kRows, &context, even, BlockShape()));
   ASSERT_EQ(counts.size(), static_cast<size_t>(4 * kRows));
   for (int64_t at = 0; at < 4 * kRows; ++at)
     ASSERT_EQ(counts[static_cast<size_t>(at)], at < 20 ? 0 : 1) << at;
   const int64_t none[] = {-1, 0};
   const int64_t launches = gpu_->launches;
-  EXPECT_TRUE(device->Run(*site.get(), 0, 7, &context, none));
+  EXPECT_TRUE(device->Run(*site.get(), 0, 7, &context, none, BlockShape()));
   EXPECT_EQ(gpu_->launches, launches);
 }
 
@@ -469,7 +491,7 @@ TEST_F(CudaDeviceTest, MoreIterationsThanAGridHas) {
   ScaleLoop loop;
   gpu_->keeps_grids_only = true;
   const int64_t last = (int64_t{1} << 40) + 5;
-  EXPECT_TRUE(device->Run(*loop.site(), 5, last, nullptr, nullptr));
+  EXPECT_TRUE(device->Run(*loop.site(), 5, last, nullptr, nullptr, BlockShape()));
   ASSERT_EQ(gpu_->grids.size(), 3u);
   EXPECT_EQ(gpu_->grids.front().first, 5);
   EXPECT_EQ(gpu_->grids.back().second, last);
@@ -543,6 +565,7 @@ TEST_F(CudaDeviceTest, ModeAutoGivesItTheLoopsThatItIsFasterFor) {
   PartitionSettings settings = OnCuda();
   settings.mode = PartitionMode::kAuto;
   settings.earned_seconds = 0.01;
+  settings.device_seconds = 0.02;
   settings.split.reset();
   Partitioner partitioner(settings, MakeFakeDevice);
   ScaleLoop slow, of_host;
@@ -552,7 +575,7 @@ TEST_F(CudaDeviceTest, ModeAutoGivesItTheLoopsThatItIsFasterFor) {
   for (int i = 0; i < 1000 && gpu_->launches == 0; ++i) ASSERT_TRUE(slow.Run(partitioner, 20));
   const int64_t launches = gpu_->launches;
   for (int i = 0; i < 10; ++i) ASSERT_TRUE(slow.Run(partitioner, 20));
-  EXPECT_GE(gpu_->launches, launches + 9 * settings.chunks);
+  EXPECT_GE(gpu_->launches, launches + 9);
   const int64_t of_slow = gpu_->launches;
   for (int i = 0; i < 10; ++i) ASSERT_TRUE(of_host.Run(partitioner, 20));
   EXPECT_EQ(gpu_->launches, of_slow);
@@ -577,6 +600,7 @@ TEST_F(CudaDeviceTest, NoDriverIsLoadedThatNothingNeeds) {
   settings.earned_seconds = 1e9;
   run(settings);
   settings.earned_seconds = 0;
+  settings.device_seconds = -1e9;
   settings.split.reset();
   run(settings, /*has_kernel=*/false);
   EXPECT_EQ(made, 0);

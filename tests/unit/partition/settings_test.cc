@@ -31,6 +31,7 @@ TEST(PartitionSettingsTest, DefaultsHoldWhereNothingIsSet) {
   EXPECT_EQ(settings.mode, PartitionMode::kAuto);
   EXPECT_EQ(settings.device, PartitionDeviceKind::kCuda);
   EXPECT_FALSE(settings.report);
+  EXPECT_TRUE(settings.tuner);
   EXPECT_FALSE(settings.split.has_value());
   EXPECT_EQ(settings.chunks, 1);
   EXPECT_GE(settings.threads, 1);
@@ -47,6 +48,7 @@ TEST(PartitionSettingsTest, AllVariablesAreRead) {
   EXPECT_EQ(Read({{"", ""}}).mode, PartitionMode::kAuto);
   const PartitionSettings settings = Read({{"_DEVICE", "simulated"},
                                            {"_REPORT", "1"},
+                                           {"_TUNER", "off"},
                                            {"_SPLIT", ".25"},
                                            {"_CHUNKS", "64"},
                                            {"_THREADS", "7"},
@@ -54,6 +56,7 @@ TEST(PartitionSettingsTest, AllVariablesAreRead) {
                                            {"_SIMULATED", "memory=4096,fault=3"}});
   EXPECT_EQ(settings.device, PartitionDeviceKind::kSimulated);
   EXPECT_TRUE(settings.report);
+  EXPECT_FALSE(settings.tuner);
   EXPECT_EQ(settings.split, 0.25);
   EXPECT_EQ(settings.chunks, 64);
   EXPECT_EQ(settings.threads, 7);
@@ -65,6 +68,10 @@ TEST(PartitionSettingsTest, AllVariablesAreRead) {
 TEST(PartitionSettingsTest, AnUnknownModeIsOff) {
   EXPECT_EQ(Read({{"", "gpu"}}, {"FUSION_PARTITION=gpu is none of off, host, device, auto, check"}).mode,
             PartitionMode::kOff);
+}
+
+TEST(PartitionSettingsTest, ATunerThatIsNotUnderstoodIsOff) {
+  EXPECT_FALSE(Read({{"_TUNER", "no"}}, {"FUSION_PARTITION_TUNER=no is none of off, on"}).tuner);
 }
 
 TEST(PartitionSettingsTest, DefaultsAreTakenForBadNumbers) {

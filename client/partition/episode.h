@@ -1,0 +1,43 @@
+// Loops that a thread runs one after another, without touching memory between them: their arrays may stay on
+// the device. Whether it is worth to bring them there.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "client/partition/ranges.h"
+
+namespace fusion {
+
+// The averages tell what earlier episodes that began with a loop were like.
+struct EpisodeHistory {
+  double saving = 0;  // seconds, by the device, but for its copies
+  double copies = 0;  // seconds
+  double calls = 0;   // of loops; 0: there were none
+
+  bool operator==(const EpisodeHistory&) const = default;
+};
+
+// The device pays for copies once and saves a little with each loop. Arrays go there when what it would have
+// saved so far in this episode, or is expected to save by what earlier ones were like, is more than the
+// copies take: so an episode of which nobody knows how long it is costs at most about twice what it must.
+class Episode {
+ public:
+  // A loop is about to run.
+  void Meet(const LoopRanges& ranges);
+  // The loop saves so many seconds on the device, apart from copies.
+  void Saves(double seconds) { saving_ += seconds; }
+  void Copied(double seconds) { copied_seconds_ += seconds; }
+
+  // Returns true when a loop that saves so much is to run there, with all arrays on the host now.
+  bool IsWorthCopies(double saving, const EpisodeHistory& history, double bytes_per_second) const;
+  void End(EpisodeHistory& history, double bytes_per_second);
+
+ private:
+  double SecondsOfCopies(double bytes_per_second) const;
+
+  std::vector<ByteRange> read_, written_;  // addresses
+  double calls_ = 0, saving_ = 0, copied_seconds_ = 0;
+};
+
+}  // namespace fusion

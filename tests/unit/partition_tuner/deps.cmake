@@ -1,0 +1,1 @@
+set(DEPS fusion_partition_tuner fusion_tuner_core)
