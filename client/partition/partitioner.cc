@@ -198,6 +198,7 @@ int64_t Partitioner::DeviceIterations(const LoopCall& call, double share, LoopRe
     loop.Count(reason);
     return 0;
   };
+  if (call.site.sums != 0) return refuse(PartitionReason::kNoKernel);
   if (device_ == nullptr) {
     if (settings_.mode == PartitionMode::kDevice && !has_complained_)
       std::fputs("fusion: FUSION_PARTITION=device, but there is no device: loops run on the host's threads\n",

@@ -9,7 +9,7 @@ extern "C" {
 #include <stdint.h>
 #endif
 
-enum { FUSION_PARTITION_VERSION = 2 };
+enum { FUSION_PARTITION_VERSION = 3 };
 
 // The loop's iterations `first` .. `last - 1`, in order. What they read of the function around the loop is in
 // `context`.
@@ -65,7 +65,11 @@ typedef struct fusion_partition_site {
   // e0 and e1: the greatest column of iteration i is e0 + e1 * i, none where that is negative. The kernel has
   // them as further parameters: thread (x, y) of the grid runs column x of the iterations first + y, first +
   // y + the grid's height, ...
-  uint64_t has_columns;
+  uint32_t has_columns;
+  // Integers that the loop sums up are in the context, and a call of the body adds its iterations' part
+  // there, in one piece: several threads may do so. How many there are; 0: the context is only read. Such a
+  // loop has no kernel, and its body runs on the host alone.
+  uint32_t sums;
   void* state;  // the run time's own, null at first
 } fusion_partition_site;
 

@@ -41,6 +41,8 @@ bool MayBeTakenApart(const Function& function) {
   return !function.callsFunctionThatReturnsTwice();
 }
 
+constexpr char kSums[] = "it sums up over its iterations";
+
 // One loop on its way to a call: all that is known of it.
 class LoopCandidate {
  public:
@@ -52,13 +54,17 @@ class LoopCandidate {
         space_(numbers_),
         ranges_(numbers_) {}
 
-  // Returns "", or why the loop stays as it is: then nothing was changed.
-  std::string Partition(const std::string& name, std::string& description, DeviceKernel& kernel) {
+  // Returns "", or why the loop stays as it is: then nothing was changed. That is kSums alone where
+  // `takes_sums` would let it go on.
+  std::string Partition(const std::string& name, bool takes_sums, std::string& description,
+                        DeviceKernel& kernel) {
     const LoopInfo& loops = analyses_.getResult<LoopAnalysis>(function_);
-    if (std::string why = WhyNotCounted(loop_, numbers_); !why.empty()) return why;
+    if (std::string why = WhyNotCounted(loop_, numbers_, facts_.sums); !why.empty()) return why;
+    if (!facts_.sums.empty() && !takes_sums) return kSums;
+    if (!facts_.sums.empty() && IsShort()) return std::string(kSums) + ", and they are few";
     if (std::string why = FindAccesses(loops, numbers_, accesses_); !why.empty()) return "it " + why;
-    if (std::none_of(accesses_.arrays.begin(), accesses_.arrays.end(),
-                     [](const LoopArray& array) { return array.written; }))
+    if (facts_.sums.empty() && std::none_of(accesses_.arrays.begin(), accesses_.arrays.end(),
+                                            [](const LoopArray& array) { return array.written; }))
       return "it writes nothing";
     facts_.accesses = &accesses_;
     facts_.last = numbers_.LastCount(loop_);
@@ -68,12 +74,14 @@ class LoopCandidate {
     if (std::string why = FindRanges(); !why.empty()) return why;
     if (std::string why = FindOverlaps(); !why.empty()) return why;
     FindWork(loops);
-    FindColumnsOfIteration(loops);
+    if (facts_.sums.empty()) FindColumnsOfIteration(loops);
     if (std::string why = CollectConditions(); !why.empty()) return why;
     if (std::string why = WhyNoSite(facts_, numbers_); !why.empty()) return why;
     OutlinedLoop outlined;
-    if (std::string why = Outline(accesses_, numbers_, name, outlined); !why.empty()) return "it " + why;
-    std::string why_no_kernel = WhyNoKernel(*outlined.body, *outlined.context);
+    if (std::string why = Outline(accesses_, facts_.sums, numbers_, name, outlined); !why.empty())
+      return "it " + why;
+    std::string why_no_kernel =
+        facts_.sums.empty() ? WhyNoKernel(*outlined.body, *outlined.context) : "sums up over its iterations";
     for (const AccessRange& range : facts_.ranges)
       if ((range.flags & FUSION_PARTITION_UNBOUNDED) != 0)
         why_no_kernel = "reads anywhere in " + NameOf(accesses_.arrays[range.array]);
@@ -93,6 +101,12 @@ class LoopCandidate {
   }
 
  private:
+  // Loops that clang unrolls, or nearly so.
+  bool IsShort() const {
+    constexpr unsigned kFewIterations = 1000;
+    const unsigned most = numbers_.evolution().getSmallConstantMaxTripCount(&loop_);
+    return loop_.isInnermost() && most != 0 && most < kFewIterations;
+  }
   std::string FindRanges() {
     const DominatorTree& dominators = analyses_.getResult<DominatorTreeAnalysis>(function_);
     ScalarEvolution& evolution = numbers_.evolution();
@@ -214,6 +228,8 @@ class LoopCandidate {
                : (flags & FUSION_PARTITION_WRITTEN) != 0 ? " (written)"
                                                          : " (read)");
     }
+    for (const LoopSum& sum : facts_.sums)
+      text += (text.empty() ? "" : ", ") + NameOf(sum) + " (of all iterations)";
     const std::string conditions = Conditions(facts_);
     if (facts_.last_column.constant != nullptr) text += "; columns of an iteration on the device";
     return text + (conditions.empty() ? "" : "; checked before each run: " + conditions);
@@ -236,13 +252,15 @@ std::vector<DeviceKernel> PartitionFunction(Function& function, FunctionAnalysis
                                             LoopReport& report) {
   std::vector<DeviceKernel> bodies;
   std::set<BasicBlock*> seen, done;  // headers
+  // A loop with sums comes after all others: none of them stays behind for it.
+  bool takes_sums = false, has_sums = false;
   for (bool again = true; again;) {
     again = false;
     for (Loop* loop : analyses.getResult<LoopAnalysis>(function).getLoopsInPreorder()) {
       bool inside = false;
       for (Loop* around = loop->getParentLoop(); around != nullptr; around = around->getParentLoop())
         inside |= done.count(around->getHeader()) > 0;
-      if (inside || !seen.insert(loop->getHeader()).second) continue;
+      if (inside || seen.count(loop->getHeader()) > 0) continue;
       OptimizationRemarkEmitter& remarks = analyses.getResult<OptimizationRemarkEmitterAnalysis>(function);
       const DebugLoc place = loop->getStartLoc();
       BasicBlock* header = loop->getHeader();
@@ -253,11 +271,19 @@ std::vector<DeviceKernel> PartitionFunction(Function& function, FunctionAnalysis
                         sys::path::filename(function.getParent()->getSourceFileName())))
         where = " (in " + demangle(function.getName()) + ")";
       DeviceKernel body;
+      const bool is_around = any_of(loop->getLoopsInPreorder(),
+                                    [&](const Loop* inner) { return done.count(inner->getHeader()) > 0; });
       {
         LoopCandidate candidate(*loop, function, analyses);
-        why = candidate.Partition((function.getName() + ".fusion." + Twine(bodies.size())).str(), description,
-                                  body);
+        why = candidate.Partition((function.getName() + ".fusion." + Twine(bodies.size())).str(),
+                                  takes_sums && !is_around, description, body);
       }
+      if (why == kSums && !takes_sums) {
+        has_sums = true;
+        continue;
+      }
+      if (why == kSums) why += ", around a partitioned loop";
+      seen.insert(header);
       report.Add(place, function, why.empty(), why.empty() ? description : why);
       if (!why.empty()) {
         remarks.emit([&] {
@@ -276,6 +302,7 @@ std::vector<DeviceKernel> PartitionFunction(Function& function, FunctionAnalysis
       again = true;
       break;
     }
+    if (!again && has_sums && !takes_sums) again = takes_sums = true;
   }
   return bodies;
 }

@@ -3,6 +3,7 @@
 import argparse
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -55,6 +56,18 @@ def call_compiler(command):
 
 def partitioned_loops(remarks):
     return remarks.count(": loop partitioned: ")
+
+
+def other_remarks(source, remarks):
+    """Compares all remarks on a source file with its comments: each loop has its remark in the line before, as a comment that
+    begins with "loop partitioned" or "not partitioned". Returns the differences, one text each."""
+    lines = source.read_text(encoding="utf-8").splitlines()
+    comments = ((number, re.match(r" *// ((?:loop|not) partitioned: .*)$", line)) for number, line in enumerate(lines, 1))
+    expected = {(number + 1, comment[1]) for number, comment in comments if comment}
+    found = re.compile(re.escape(source.name) + r":(\d+):\d+: remark: (.*) \[-Rpass(?:-missed)?=fusion\]$")
+    said = {(int(remark[1]), remark[2]) for remark in map(found.search, remarks.splitlines()) if remark}
+    return ([f"{source.name}:{line}: said: {text}" for line, text in sorted(said - expected)] +
+            [f"{source.name}:{line}: expected: {text}" for line, text in sorted(expected - said)])
 
 
 def run_program(command, split, report=None):

@@ -150,7 +150,7 @@ double FloatSum(const double* a, int n) {
   return sum;
 }
 
-// later: an integer sum may be split
+// found
 long IntegerSum(const int* a, int n) {
   long sum = 0;
   for (int i = 0; i < n; ++i) sum += a[i];
