@@ -86,12 +86,6 @@ std::string Outline(const LoopAccesses& accesses, const std::vector<LoopSum>& su
   auto is_sum = [&](const PHINode& value) {
     return any_of(sums, [&](const LoopSum& sum) { return sum.before == &value; });
   };
-  for (PHINode& counter : header->phis()) {
-    if (is_sum(counter)) continue;
-    auto* recurrence = cast<SCEVAddRecExpr>(evolution.getSCEV(&counter));
-    if (!isa<SCEVConstant>(recurrence->getStepRecurrence(evolution)))
-      return "has a counter whose step is not constant";
-  }
 
   std::vector<Type*> fields;
   for (Value* value : outlined.captured) fields.push_back(value->getType());

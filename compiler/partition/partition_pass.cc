@@ -32,13 +32,18 @@ namespace {
 
 constexpr char kRemarks[] = "fusion";  // -Rpass=fusion, -Rpass-missed=fusion
 
-bool MayBeTakenApart(const Function& function) {
-  for (Attribute::AttrKind kind :
-       {Attribute::StrictFP, Attribute::Naked, Attribute::PresplitCoroutine, Attribute::SanitizeAddress,
-        Attribute::SanitizeThread, Attribute::SanitizeMemory, Attribute::SanitizeHWAddress,
-        Attribute::ReturnsTwice})
-    if (function.hasFnAttribute(kind)) return false;
-  return !function.callsFunctionThatReturnsTwice();
+// Returns "", or why all loops of the function are left alone.
+std::string WhyNotFunction(const Function& function) {
+  if (function.hasFnAttribute(Attribute::StrictFP))
+    return "its function may change or ask how floating-point numbers are computed";
+  if (function.hasFnAttribute(Attribute::Naked)) return "its function is assembly";
+  if (function.hasFnAttribute(Attribute::PresplitCoroutine)) return "its function is a coroutine";
+  for (Attribute::AttrKind kind : {Attribute::SanitizeAddress, Attribute::SanitizeThread,
+                                   Attribute::SanitizeMemory, Attribute::SanitizeHWAddress})
+    if (function.hasFnAttribute(kind)) return "a sanitizer watches it";
+  if (function.hasFnAttribute(Attribute::ReturnsTwice) || function.callsFunctionThatReturnsTwice())
+    return "its function calls one that may return twice, such as setjmp";
+  return "";
 }
 
 constexpr char kSums[] = "it sums up over its iterations";
@@ -246,11 +251,12 @@ class LoopCandidate {
   ColumnLoops columns_ = ColumnLoops::kNone;
 };
 
-// Takes the outermost parallel loops of a function, one after another. Returns the functions that their
-// bodies became.
+// Takes the outermost parallel loops of a function, one after another, or none where it is said why not.
+// Returns the functions that their bodies became.
 std::vector<DeviceKernel> PartitionFunction(Function& function, FunctionAnalysisManager& analyses,
-                                            LoopReport& report) {
+                                            const std::string& why_not, LoopReport& report) {
   std::vector<DeviceKernel> bodies;
+  NameLoads(function);
   std::set<BasicBlock*> seen, done;  // headers
   // A loop with sums comes after all others: none of them stays behind for it.
   bool takes_sums = false, has_sums = false;
@@ -264,7 +270,7 @@ std::vector<DeviceKernel> PartitionFunction(Function& function, FunctionAnalysis
       OptimizationRemarkEmitter& remarks = analyses.getResult<OptimizationRemarkEmitterAnalysis>(function);
       const DebugLoc place = loop->getStartLoc();
       BasicBlock* header = loop->getHeader();
-      std::string description, why, where;
+      std::string description, why = why_not, where;
       // A loop of a header is one of many functions.
       if (place && (place->getInlinedAt() != nullptr ||
                     sys::path::filename(place->getFilename()) !=
@@ -273,7 +279,7 @@ std::vector<DeviceKernel> PartitionFunction(Function& function, FunctionAnalysis
       DeviceKernel body;
       const bool is_around = any_of(loop->getLoopsInPreorder(),
                                     [&](const Loop* inner) { return done.count(inner->getHeader()) > 0; });
-      {
+      if (why.empty()) {
         LoopCandidate candidate(*loop, function, analyses);
         why = candidate.Partition((function.getName() + ".fusion." + Twine(bodies.size())).str(),
                                   takes_sums && !is_around, description, body);
@@ -330,9 +336,10 @@ PreservedAnalyses PartitionPass::run(Module& module, ModuleAnalysisManager&) {
   std::vector<Function*> functions, partitioned;
   std::vector<DeviceKernel> kernels;
   for (Function& function : module)
-    if (originals.IsCopy(function) && MayBeTakenApart(function)) functions.push_back(&function);
+    if (originals.IsCopy(function)) functions.push_back(&function);
   for (Function* function : functions) {
-    const std::vector<DeviceKernel> bodies = PartitionFunction(*function, analyses.of_functions, report);
+    const std::vector<DeviceKernel> bodies =
+        PartitionFunction(*function, analyses.of_functions, WhyNotFunction(*function), report);
     bool is_right = !verifyFunction(*function);
     for (const DeviceKernel& body : bodies) is_right = is_right && !verifyFunction(*body.body);
     if (is_right && !bodies.empty()) {

@@ -147,7 +147,7 @@ int64_t SUM(sum_and_store)(int32_t* a, int64_t n) {
 
 int64_t SUM(store_of_next)(int32_t* a, int64_t n) {
   int64_t sum = 0;
-  // not partitioned: iterations may share elements of a: one writes (line 152) what another reads (line 152)
+  // not partitioned: iterations may share elements of a: one writes (line +1) what another reads (line +1)
   for (int64_t i = 0; i + 1 < n; i++) {
     a[i] = a[i + 1] / 2;
     sum += a[i];
@@ -184,14 +184,14 @@ int64_t SUM(overlapping)(int32_t* a, int64_t n) {
 
 int64_t SUM(product)(int32_t* a, int64_t n) {
   uint64_t product = 1;
-  // not partitioned: a scalar is carried from iteration to iteration
+  // not partitioned: product is carried from iteration to iteration
   for (int64_t i = 0; i < n; i++) product *= (uint64_t)a[i] | 1;
   return (int64_t)product;
 }
 
 int64_t SUM(value_used)(int32_t* a, int64_t n) {
   int64_t sum = 0;
-  // not partitioned: a scalar is carried from iteration to iteration
+  // not partitioned: sum is carried from iteration to iteration
   for (int64_t i = 0; i < n; i++) {
     sum += a[i];
     a[i] = (int32_t)sum;
@@ -201,7 +201,7 @@ int64_t SUM(value_used)(int32_t* a, int64_t n) {
 
 int64_t SUM(value_before)(int32_t* a, int64_t n) {
   int64_t sum = 0, before = 0;
-  // not partitioned: a scalar is carried from iteration to iteration
+  // not partitioned: sum is carried from iteration to iteration
   for (int64_t i = 0; i < n; i++) {
     before = sum;
     sum += a[i];
@@ -211,7 +211,7 @@ int64_t SUM(value_before)(int32_t* a, int64_t n) {
 
 int64_t SUM(reset)(int32_t* a, int64_t n) {
   int64_t sum = 0;
-  // not partitioned: a scalar is carried from iteration to iteration
+  // not partitioned: sum is carried from iteration to iteration
   for (int64_t i = 0; i < n; i++) {
     if (a[i] % 64 == 0) sum = 0;
     sum += a[i];
@@ -221,14 +221,14 @@ int64_t SUM(reset)(int32_t* a, int64_t n) {
 
 int64_t SUM(doubled)(int32_t* a, int64_t n) {
   uint64_t sum = 1;
-  // not partitioned: a scalar is carried from iteration to iteration
+  // not partitioned: sum is carried from iteration to iteration
   for (int64_t i = 0; i < n; i++) sum += sum + (uint64_t)a[i];
   return (int64_t)sum;
 }
 
 int64_t SUM(reversed)(int32_t* a, int64_t n) {
   int64_t sum = 0;
-  // not partitioned: a scalar is carried from iteration to iteration
+  // not partitioned: sum is carried from iteration to iteration
   for (int64_t i = 0; i < n; i++) sum = a[i] - sum;
   return sum;
 }
