@@ -15,6 +15,7 @@
 #include <string>
 
 #include "client/partition/site.h"
+#include "compiler/partition/annotations.h"
 #include "compiler/partition/canonical.h"
 #include "compiler/partition/columns.h"
 #include "compiler/partition/device_code.h"
@@ -33,7 +34,8 @@ namespace {
 constexpr char kRemarks[] = "fusion";  // -Rpass=fusion, -Rpass-missed=fusion
 
 // Returns "", or why all loops of the function are left alone.
-std::string WhyNotFunction(const Function& function) {
+std::string WhyNotFunction(const Function& function, const SequentialFunctions& sequential) {
+  if (sequential.Has(function)) return "it is annotated fusion_sequential";
   if (function.hasFnAttribute(Attribute::StrictFP))
     return "its function may change or ask how floating-point numbers are computed";
   if (function.hasFnAttribute(Attribute::Naked)) return "its function is assembly";
@@ -329,8 +331,10 @@ PreservedAnalyses PartitionPass::run(Module& module, ModuleAnalysisManager&) {
   }
 
   Originals originals(module, selected);
+  SequentialFunctions sequential(module);
   Analyses analyses;
   Canonicalise(module, analyses.of_module);
+  sequential.Release();
   originals.Rejoin();
 
   std::vector<Function*> functions, partitioned;
@@ -339,7 +343,7 @@ PreservedAnalyses PartitionPass::run(Module& module, ModuleAnalysisManager&) {
     if (originals.IsCopy(function)) functions.push_back(&function);
   for (Function* function : functions) {
     const std::vector<DeviceKernel> bodies =
-        PartitionFunction(*function, analyses.of_functions, WhyNotFunction(*function), report);
+        PartitionFunction(*function, analyses.of_functions, WhyNotFunction(*function, sequential), report);
     bool is_right = !verifyFunction(*function);
     for (const DeviceKernel& body : bodies) is_right = is_right && !verifyFunction(*body.body);
     if (is_right && !bodies.empty()) {

@@ -339,3 +339,29 @@ void Rows(double** a, int n, int m) {
     for (int j = 0; j < m; ++j) a[i][j] *= 3;
   }
 }
+
+// Annotations.
+
+__attribute__((annotate("fusion_sequential"))) void LeftAlone(double* a, int n) {
+  // not partitioned: it is annotated fusion_sequential
+  for (int i = 0; i < n; ++i) {
+    // not partitioned: it is annotated fusion_sequential
+    for (int j = 0; j < n; ++j) a[i * n + j] = 13;
+  }
+}
+
+__attribute__((annotate("fusion_sequential"), always_inline)) static inline void LeftAloneInside(double* a,
+                                                                                                 int n) {
+  // not partitioned: it is annotated fusion_sequential
+  for (int i = 0; i < n; ++i) a[i] = 14;
+}
+
+void CallsLeftAlone(double* a, int n) {
+  // not partitioned: it calls LeftAloneInside(double*, int) (line +0)
+  for (int i = 0; i < n; ++i) LeftAloneInside(a + i * n, n);
+}
+
+__attribute__((annotate("something else"))) void AnnotatedOtherwise(double* a, int n) {
+  // loop partitioned: a (written)
+  for (int i = 0; i < n; ++i) a[i] = 15;
+}
