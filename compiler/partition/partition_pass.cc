@@ -38,6 +38,7 @@ std::string WhyNotFunction(const Function& function, const SequentialFunctions& 
   if (sequential.Has(function)) return "it is annotated fusion_sequential";
   if (function.hasFnAttribute(Attribute::StrictFP))
     return "its function may change or ask how floating-point numbers are computed";
+  if (function.hasOptNone()) return "its function is not to be optimized";
   if (function.hasFnAttribute(Attribute::Naked)) return "its function is assembly";
   if (function.hasFnAttribute(Attribute::PresplitCoroutine)) return "its function is a coroutine";
   for (Attribute::AttrKind kind : {Attribute::SanitizeAddress, Attribute::SanitizeThread,

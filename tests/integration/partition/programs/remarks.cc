@@ -104,6 +104,11 @@ void Setjmp(double* a, int n) {
   for (int i = 0; i < n; ++i) a[i] = 3;
 }
 
+__attribute__((optnone)) void NotOptimized(double* a, int n) {
+  // not partitioned: its function is not to be optimized
+  for (int i = 0; i < n; ++i) a[i] = 3;
+}
+
 // Instructions.
 
 void VolatileRead(double* a, volatile double* b, int n) {
