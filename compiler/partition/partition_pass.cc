@@ -19,6 +19,7 @@
 #include "compiler/partition/canonical.h"
 #include "compiler/partition/columns.h"
 #include "compiler/partition/device_code.h"
+#include "compiler/partition/effects.h"
 #include "compiler/partition/loop_form.h"
 #include "compiler/partition/loop_report.h"
 #include "compiler/partition/originals.h"
@@ -260,6 +261,7 @@ std::vector<DeviceKernel> PartitionFunction(Function& function, FunctionAnalysis
                                             const std::string& why_not, LoopReport& report) {
   std::vector<DeviceKernel> bodies;
   NameLoads(function);
+  const FunctionEffects effects = FindEffects(function, analyses.getResult<AAManager>(function));
   std::set<BasicBlock*> seen, done;  // headers
   // A loop with sums comes after all others: none of them stays behind for it.
   bool takes_sums = false, has_sums = false;
@@ -313,6 +315,7 @@ std::vector<DeviceKernel> PartitionFunction(Function& function, FunctionAnalysis
     }
     if (!again && has_sums && !takes_sums) again = takes_sums = true;
   }
+  if (!bodies.empty()) SetEffects(effects, function);
   return bodies;
 }
 

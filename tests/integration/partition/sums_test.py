@@ -44,9 +44,19 @@ def run(program, way, loops):
     return wrong
 
 
+def may_be_hoisted(arguments, folder):
+    """Returns true when LLVM knows that a function of sums only reads, as it does without the plugin."""
+    text = folder / "sums.ll"
+    runs.call_compiler([arguments.compiler, "-O2", "-I", ROOT, "-S", "-emit-llvm", PROGRAMS / "sums.c", "-o", text])
+    lines = text.read_text(encoding="utf-8")
+    group = re.search(r"^define .*@added\(.* (#\d+)", lines, re.MULTILINE)[1]
+    return "memory(argmem: read)" in re.search(rf"^attributes {group} = (.*)$", lines, re.MULTILINE)[1]
+
+
 def check(arguments, folder):
     program, remarks = build(arguments, folder)
-    wrong = runs.other_remarks(PROGRAMS / "sums.c", remarks)
+    wrong = [] if may_be_hoisted(arguments, folder) else ["a sum is not known to read only"]
+    wrong += runs.other_remarks(PROGRAMS / "sums.c", remarks)
     for way in WAYS:
         wrong += run(program, way, runs.partitioned_loops(remarks))
     return wrong
