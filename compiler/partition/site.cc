@@ -396,8 +396,8 @@ void MakeSite(const LoopFacts& facts, ExactNumbers& numbers, Loop& loop, const O
   AllocaInst *captured = at_entry.CreateAlloca(outlined.context), *table = at_entry.CreateAlloca(values);
   for (unsigned field = 0; field < outlined.captured.size(); ++field)
     builder.CreateStore(outlined.captured[field], builder.CreateStructGEP(outlined.context, captured, field));
-  auto sum = [&](unsigned at) {
-    return builder.CreateStructGEP(outlined.context, captured, outlined.first_sum + at);
+  auto sum = [&](unsigned which) {
+    return builder.CreateStructGEP(outlined.context, captured, outlined.first_sum + which);
   };
   for (unsigned at = 0; at < facts.sums.size(); ++at)
     builder.CreateStore(facts.sums[at].before->getIncomingValueForBlock(before), sum(at));
