@@ -32,6 +32,7 @@ class SequentialCheck {
   // Calls visit(host byte, what the sequential loop wrote, what was there before).
   template <class Visit>
   void ForEachWritten(const Visit& visit);
+  bool ContextsAgree() const;
 
   const LoopCall& call_;
   const LoopRanges& whole_;

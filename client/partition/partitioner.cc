@@ -451,6 +451,7 @@ bool Partitioner::DeviceCanRun(const LoopCall& call, LoopRecord& loop) {
     loop.Count(reason);
     return false;
   };
+  if (call.site.sums != 0) return refuse(PartitionReason::kNoKernel);
   if (device_ == nullptr) {
     if (settings_.mode == PartitionMode::kDevice && !has_complained_)
       std::fputs("fusion: FUSION_PARTITION=device, but there is no device: loops run on the host's threads\n",

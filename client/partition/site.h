@@ -9,7 +9,7 @@ extern "C" {
 #include <stdint.h>
 #endif
 
-enum { FUSION_PARTITION_VERSION = 3 };
+enum { FUSION_PARTITION_VERSION = 4 };
 
 // The loop's iterations `first` .. `last - 1`, in order. What they read of the function around the loop is in
 // `context`.
@@ -66,6 +66,10 @@ typedef struct fusion_partition_site {
   // them as further parameters: thread (x, y) of the grid runs column x of the iterations first + y, first +
   // y + the grid's height, ...
   uint32_t has_columns;
+  // Integers that the loop sums up are in the context, and a call of the body adds its iterations' part
+  // there, in one piece: several threads may do so. How many there are; 0: the context is only read. Such a
+  // loop has no kernel, and its body runs on the host alone.
+  uint32_t sums;
   // 1: what the loop reads and writes may stay on the device: where fusion_partition_open is not 0 the thread
   // calls fusion_partition_sync before it touches memory again, but for what these calls need, be it in this
   // loop as it was written.

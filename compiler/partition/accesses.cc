@@ -1,8 +1,11 @@
 #include "compiler/partition/accesses.h"
 
+#include <llvm/Demangle/Demangle.h>
 #include <llvm/IR/DataLayout.h>
+#include <llvm/IR/InstIterator.h>
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Module.h>
+#include <llvm/IR/Operator.h>
 
 #include <algorithm>
 
@@ -29,9 +32,7 @@ std::string WhyNotInstruction(const Instruction& instruction) {
           !intrinsic->isConvergent())
         return "";
     }
-    const Function* callee = call->getCalledFunction();
-    if (call->isInlineAsm()) return "has assembly";
-    return "calls " + (callee != nullptr ? callee->getName().str() : std::string("a function pointer"));
+    return call->isInlineAsm() ? "has assembly" : "calls " + NameOfCallee(*call);
   }
   if (instruction.isAtomic()) return "has an atomic access";
   if (instruction.isVolatile()) return "has a volatile access";
@@ -89,14 +90,47 @@ std::string NameOf(const LoopArray& array) {
   return array.address->hasName() ? array.address->getName().str() : "an array";
 }
 
+std::string NameOfCallee(const CallBase& call) {
+  const Function* callee = call.getCalledFunction();
+  if (callee == nullptr) return "a function pointer";
+  if (!callee->isIntrinsic()) return demangle(callee->getName());
+  StringRef name = Intrinsic::getBaseName(callee->getIntrinsicID());
+  name.consume_front("llvm.");
+  return name.str();
+}
+
+void NameLoads(Function& function) {
+  for (Instruction& instruction : instructions(function)) {
+    auto* load = dyn_cast<LoadInst>(&instruction);
+    if (load == nullptr || load->hasName()) continue;
+    const Value* place = load->getPointerOperand();
+    auto* member = dyn_cast<GEPOperator>(place);
+    const Value* object = member == nullptr ? place : member->getPointerOperand();
+    if (!object->hasName()) continue;
+    // The compiler numbers the values of a variable: rows.07.
+    const StringRef name = member == nullptr ? "" : member->getName().split('.').first;
+    if (member != nullptr && !member->hasAllConstantIndices())
+      load->setName(object->getName() + "[...]");
+    else if (member != nullptr && !name.empty())
+      load->setName(object->getName() + "." + name);
+    else if (member == nullptr)
+      load->setName((isa<GlobalVariable>(object) ? "" : "*") + object->getName());
+  }
+}
+
+std::string LineOf(const Instruction& instruction) {
+  const DebugLoc& place = instruction.getDebugLoc();
+  return place && place.getLine() != 0 ? " (line " + std::to_string(place.getLine()) + ")" : "";
+}
+
 std::string FindAccesses(const LoopInfo& loops, ExactNumbers& numbers, LoopAccesses& found) {
   const Loop& loop = numbers.loop();
   ScalarEvolution& evolution = numbers.evolution();
   for (BasicBlock* block : loop.blocks())
     for (Instruction& instruction : *block) {
-      if (std::string why = WhyNotInstruction(instruction); !why.empty()) return why;
+      if (std::string why = WhyNotInstruction(instruction); !why.empty()) return why + LineOf(instruction);
       if (&instruction != EndThatNothingElseUses(loop) && ComparesAddresses(instruction, evolution))
-        return "compares addresses";
+        return "compares addresses" + LineOf(instruction);
       Value* address = getLoadStorePointerOperand(&instruction);
       if (address == nullptr) continue;
       if (found.accesses.size() == kMostAccesses)
@@ -112,10 +146,12 @@ std::string FindAccesses(const LoopInfo& loops, ExactNumbers& numbers, LoopAcces
       const SCEV* base = evolution.getPointerBase(place);
       auto* value = dyn_cast<SCEVUnknown>(base);
       if (value == nullptr || !evolution.isLoopInvariant(base, &loop))
-        return access.written ? "writes through a pointer that changes"
-                              : "reads through a pointer that changes";
+        return (access.written ? "writes through a pointer that changes"
+                               : "reads through a pointer that changes") +
+               LineOf(instruction);
       auto* global = dyn_cast<GlobalVariable>(value->getValue());
-      if (global != nullptr && global->isThreadLocal()) return "uses a variable that each thread has";
+      if (global != nullptr && global->isThreadLocal())
+        return "uses a variable that each thread has" + LineOf(instruction);
       if (auto* local = dyn_cast<AllocaInst>(value->getValue()); local != nullptr && IsOwn(*local, loop)) {
         found.own.insert(local);
         continue;

@@ -44,5 +44,12 @@ const llvm::Instruction* EndThatNothingElseUses(const llvm::Loop& loop);
 
 // "C" or "an array": how people know it.
 std::string NameOf(const LoopArray& array);
+// Returns what a call calls: "exp", "g(double)".
+std::string NameOfCallee(const llvm::CallBase& call);
+// Gives names to values that are read before loops: a.rows is a member of what `a` points to, *a its first
+// one.
+void NameLoads(llvm::Function& function);
+// " (line 7)", or "" where that is not known.
+std::string LineOf(const llvm::Instruction& instruction);
 
 }  // namespace fusion

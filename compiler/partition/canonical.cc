@@ -1,6 +1,7 @@
 #include "compiler/partition/canonical.h"
 
 #include <llvm/Analysis/InlineCost.h>
+#include <llvm/Analysis/LoopNestAnalysis.h>
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Transforms/IPO/Inliner.h>
 #include <llvm/Transforms/InstCombine/InstCombine.h>
@@ -17,6 +18,27 @@
 namespace fusion {
 
 using namespace llvm;
+
+namespace {
+
+// Moves what does not change in a nest before it, from any depth at once. LICM goes from the innermost loop
+// outwards: a load that only some iterations make loses its type metadata at the first step, and then a
+// store of another type seems to change it at the next.
+struct InvariantsBeforeNests : PassInfoMixin<InvariantsBeforeNests> {
+  PreservedAnalyses run(Loop& loop, LoopAnalysisManager& analyses, LoopStandardAnalysisResults& results,
+                        LPMUpdater& updater) {
+    if (!loop.isOutermost()) return PreservedAnalyses::all();
+    LNICMPass move_before{LICMOptions()};
+    PreservedAnalyses preserved = PreservedAnalyses::all();
+    for (Loop* nest : loop.getLoopsInPreorder()) {
+      LoopNest all(*nest, results.SE);
+      preserved.intersect(move_before.run(all, analyses, results, updater));
+    }
+    return preserved;
+  }
+};
+
+}  // namespace
 
 Analyses::Analyses() {
   PassBuilder builder;
@@ -48,6 +70,7 @@ void Canonicalise(Module& module, ModuleAnalysisManager& analyses) {
   of_function.addPass(createFunctionToLoopPassAdaptor(LoopRotatePass(/*EnableHeaderDuplication=*/true)));
   of_function.addPass(InstCombinePass());
   of_function.addPass(SimplifyCFGPass());
+  of_function.addPass(createFunctionToLoopPassAdaptor(InvariantsBeforeNests(), /*UseMemorySSA=*/true));
   of_function.addPass(createFunctionToLoopPassAdaptor(LICMPass(LICMOptions()), /*UseMemorySSA=*/true));
   of_function.addPass(InstCombinePass());
   of_function.addPass(EarlyCSEPass(true));

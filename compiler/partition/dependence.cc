@@ -1,7 +1,5 @@
 #include "compiler/partition/dependence.h"
 
-#include <llvm/IR/DebugLoc.h>
-
 #include "compiler/partition/elements.h"
 
 namespace fusion {
@@ -9,11 +7,6 @@ namespace fusion {
 using namespace llvm;
 
 namespace {
-
-std::string Line(const Instruction& instruction) {
-  const DebugLoc& place = instruction.getDebugLoc();
-  return place ? " (line " + std::to_string(place.getLine()) + ")" : "";
-}
 
 // For one shape of one array that is written.
 Independence OfShape(const LoopAccesses& accesses, unsigned array, const ArrayShape& shape,
@@ -29,7 +22,7 @@ Independence OfShape(const LoopAccesses& accesses, unsigned array, const ArraySh
     usual = usual.intersect_params(space.Usual(access.nest));
     if (touched.back().second.is_null())
       return {"where it " + std::string(access.written ? "writes " : "reads ") + name +
-                  Line(*access.instruction) + " is not an affine function of its counters",
+                  LineOf(*access.instruction) + " is not an affine function of its counters",
               {}};
   }
   const isl::set known = space.Known();
@@ -46,8 +39,8 @@ Independence OfShape(const LoopAccesses& accesses, unsigned array, const ArraySh
       if (apart.is_true()) continue;
       if (apart.is_error())
         return {"it takes too long to find out whether iterations share elements of " + name, {}};
-      return {"iterations may share elements of " + name + ": one writes" + Line(*writer->instruction) +
-                  " what another " + (other->written ? "writes" : "reads") + Line(*other->instruction),
+      return {"iterations may share elements of " + name + ": one writes" + LineOf(*writer->instruction) +
+                  " what another " + (other->written ? "writes" : "reads") + LineOf(*other->instruction),
               {}};
     }
   }

@@ -68,8 +68,7 @@ std::string WhyNoInstruction(const Instruction& instruction) {
     return "computes with fast math, whose results differ from one machine to another";
   if (auto* call = dyn_cast<CallBase>(&instruction)) {
     auto* intrinsic = dyn_cast<IntrinsicInst>(call);
-    if (intrinsic == nullptr || !IsExact(intrinsic->getIntrinsicID()))
-      return "calls " + call->getCalledFunction()->getName().str();
+    if (intrinsic == nullptr || !IsExact(intrinsic->getIntrinsicID())) return "calls " + NameOfCallee(*call);
   }
   const unsigned code = instruction.getOpcode();
   if (code == Instruction::SDiv || code == Instruction::UDiv || code == Instruction::SRem ||

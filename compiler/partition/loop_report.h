@@ -17,7 +17,9 @@ class LoopReport {
   // text: what is assumed of a partitioned loop, or why it is none.
   void Add(const llvm::DebugLoc& place, const llvm::Function& function, bool is_partitioned,
            const std::string& text);
-  // Writes an array of objects with file, line, column, function, partitioned and text.
+  // Writes an array of objects with file, line, column, function, partitioned and text, behind those that the
+  // report has already: clang compiles the files of a command one after another, each in a process of its
+  // own.
   void Write() const;
 
  private:

@@ -11,8 +11,7 @@ using namespace llvm;
 namespace {
 
 bool CanBeCopied(const Function& function) {
-  if (function.isDeclaration() || function.hasAvailableExternallyLinkage() || function.hasOptNone())
-    return false;
+  if (function.isDeclaration() || function.hasAvailableExternallyLinkage()) return false;
   return std::none_of(function.begin(), function.end(),
                       [](const BasicBlock& block) { return block.hasAddressTaken(); });
 }

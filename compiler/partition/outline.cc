@@ -58,8 +58,8 @@ void SayThatArraysAreApart(const LoopAccesses& accesses, ValueToValueMapTy& copi
 
 }  // namespace
 
-std::string Outline(const LoopAccesses& accesses, ExactNumbers& numbers, const std::string& name,
-                    OutlinedLoop& outlined) {
+std::string Outline(const LoopAccesses& accesses, const std::vector<LoopSum>& sums, ExactNumbers& numbers,
+                    const std::string& name, OutlinedLoop& outlined) {
   const Loop& loop = numbers.loop();
   ScalarEvolution& evolution = numbers.evolution();
   BasicBlock *before = loop.getLoopPreheader(), *after = loop.getExitBlock(), *header = loop.getHeader(),
@@ -83,14 +83,14 @@ std::string Outline(const LoopAccesses& accesses, ExactNumbers& numbers, const s
     if (array == accesses.arrays.size()) return "uses an address that belongs to no array of it";
     outlined.pointers.push_back({field, array});
   }
-  for (PHINode& counter : header->phis()) {
-    auto* recurrence = cast<SCEVAddRecExpr>(evolution.getSCEV(&counter));
-    if (!isa<SCEVConstant>(recurrence->getStepRecurrence(evolution)))
-      return "has a counter whose step is not constant";
-  }
+  auto is_sum = [&](const PHINode& value) {
+    return any_of(sums, [&](const LoopSum& sum) { return sum.before == &value; });
+  };
 
   std::vector<Type*> fields;
   for (Value* value : outlined.captured) fields.push_back(value->getType());
+  outlined.first_sum = static_cast<unsigned>(fields.size());
+  for (const LoopSum& sum : sums) fields.push_back(sum.before->getType());
   outlined.context = StructType::create(context, fields, name + ".context");
   Type* integer = Type::getInt64Ty(context);
   auto* type =
@@ -153,6 +153,7 @@ std::string Outline(const LoopAccesses& accesses, ExactNumbers& numbers, const s
   Value *first = body->getArg(0), *last = body->getArg(1);
   auto *new_header = cast<BasicBlock>(copies[header]), *new_latch = cast<BasicBlock>(copies[latch]);
   for (PHINode& counter : header->phis()) {
+    if (is_sum(counter)) continue;
     auto* recurrence = cast<SCEVAddRecExpr>(evolution.getSCEV(&counter));
     const APInt& step = cast<SCEVConstant>(recurrence->getStepRecurrence(evolution))->getAPInt();
     auto* copy = cast<PHINode>(copies[&counter]);
@@ -162,6 +163,11 @@ std::string Outline(const LoopAccesses& accesses, ExactNumbers& numbers, const s
         entry, start->getType()->isPointerTy()
                    ? builder.CreateGEP(builder.getInt8Ty(), start, distance)
                    : builder.CreateAdd(start, builder.CreateSExtOrTrunc(distance, start->getType())));
+  }
+  for (const LoopSum& sum : sums) {
+    cast<PHINode>(copies[sum.before])->setIncomingValueForBlock(entry, sum.neutral);
+    // A sum of the program that does not overflow may do so in another order.
+    for (Instruction* partial : sum.partials) cast<Instruction>(copies[partial])->dropPoisonGeneratingFlags();
   }
   builder.CreateBr(new_header);
   PHINode* count = IRBuilder<>(new_header, new_header->begin()).CreatePHI(integer, 2, "iteration");
@@ -177,6 +183,11 @@ std::string Outline(const LoopAccesses& accesses, ExactNumbers& numbers, const s
   if (const Instruction* comparison = EndThatNothingElseUses(loop))
     cast<Instruction>(copies[comparison])->eraseFromParent();
   builder.SetInsertPoint(end);
+  for (unsigned at = 0; at < sums.size(); ++at)
+    builder.CreateAtomicRMW(
+        sums[at].operation,
+        builder.CreateStructGEP(outlined.context, body->getArg(2), outlined.first_sum + at),
+        copies[sums[at].after], MaybeAlign(), AtomicOrdering::Monotonic);
   builder.CreateRetVoid();
   return "";
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compiler/partition/accesses.h"
+#include "compiler/partition/sums.h"
 
 namespace fusion {
 
@@ -22,10 +23,11 @@ struct OutlinedLoop {
   std::string kernel;                  // its name on the device, "" where it runs on the host alone
   std::vector<llvm::Value*> captured;  // what the fields of the context are before the loop
   std::vector<CapturedPointer> pointers;
+  unsigned first_sum = 0;  // the fields from here on are the sums: each call of the body adds its part
 };
 
 // Makes the function; the loop stays. Returns "", or why there is none: then nothing was changed.
-std::string Outline(const LoopAccesses& accesses, ExactNumbers& numbers, const std::string& name,
-                    OutlinedLoop& outlined);
+std::string Outline(const LoopAccesses& accesses, const std::vector<LoopSum>& sums, ExactNumbers& numbers,
+                    const std::string& name, OutlinedLoop& outlined);
 
 }  // namespace fusion

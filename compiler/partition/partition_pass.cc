@@ -15,9 +15,11 @@
 #include <string>
 
 #include "client/partition/site.h"
+#include "compiler/partition/annotations.h"
 #include "compiler/partition/canonical.h"
 #include "compiler/partition/columns.h"
 #include "compiler/partition/device_code.h"
+#include "compiler/partition/effects.h"
 #include "compiler/partition/loop_form.h"
 #include "compiler/partition/loop_report.h"
 #include "compiler/partition/originals.h"
@@ -33,14 +35,23 @@ namespace {
 
 constexpr char kRemarks[] = "fusion";  // -Rpass=fusion, -Rpass-missed=fusion
 
-bool MayBeTakenApart(const Function& function) {
-  for (Attribute::AttrKind kind :
-       {Attribute::StrictFP, Attribute::Naked, Attribute::PresplitCoroutine, Attribute::SanitizeAddress,
-        Attribute::SanitizeThread, Attribute::SanitizeMemory, Attribute::SanitizeHWAddress,
-        Attribute::ReturnsTwice})
-    if (function.hasFnAttribute(kind)) return false;
-  return !function.callsFunctionThatReturnsTwice();
+// Returns "", or why all loops of the function are left alone.
+std::string WhyNotFunction(const Function& function, const SequentialFunctions& sequential) {
+  if (sequential.Has(function)) return "it is annotated fusion_sequential";
+  if (function.hasFnAttribute(Attribute::StrictFP))
+    return "its function may change or ask how floating-point numbers are computed";
+  if (function.hasOptNone()) return "its function is not to be optimized";
+  if (function.hasFnAttribute(Attribute::Naked)) return "its function is assembly";
+  if (function.hasFnAttribute(Attribute::PresplitCoroutine)) return "its function is a coroutine";
+  for (Attribute::AttrKind kind : {Attribute::SanitizeAddress, Attribute::SanitizeThread,
+                                   Attribute::SanitizeMemory, Attribute::SanitizeHWAddress})
+    if (function.hasFnAttribute(kind)) return "a sanitizer watches it";
+  if (function.hasFnAttribute(Attribute::ReturnsTwice) || function.callsFunctionThatReturnsTwice())
+    return "its function calls one that may return twice, such as setjmp";
+  return "";
 }
+
+constexpr char kSums[] = "it sums up over its iterations";
 
 // One loop on its way to a call: all that is known of it.
 class LoopCandidate {
@@ -53,13 +64,17 @@ class LoopCandidate {
         space_(numbers_),
         ranges_(numbers_) {}
 
-  // Returns "", or why the loop stays as it is: then nothing was changed.
-  std::string Partition(const std::string& name, std::string& description, DeviceKernel& kernel) {
+  // Returns "", or why the loop stays as it is: then nothing was changed. That is kSums alone where
+  // `takes_sums` would let it go on.
+  std::string Partition(const std::string& name, bool takes_sums, std::string& description,
+                        DeviceKernel& kernel) {
     const LoopInfo& loops = analyses_.getResult<LoopAnalysis>(function_);
-    if (std::string why = WhyNotCounted(loop_, numbers_); !why.empty()) return why;
+    if (std::string why = WhyNotCounted(loop_, numbers_, facts_.sums); !why.empty()) return why;
+    if (!facts_.sums.empty() && !takes_sums) return kSums;
+    if (!facts_.sums.empty() && IsShort()) return std::string(kSums) + ", and they are few";
     if (std::string why = FindAccesses(loops, numbers_, accesses_); !why.empty()) return "it " + why;
-    if (std::none_of(accesses_.arrays.begin(), accesses_.arrays.end(),
-                     [](const LoopArray& array) { return array.written; }))
+    if (facts_.sums.empty() && std::none_of(accesses_.arrays.begin(), accesses_.arrays.end(),
+                                            [](const LoopArray& array) { return array.written; }))
       return "it writes nothing";
     facts_.accesses = &accesses_;
     facts_.last = numbers_.LastCount(loop_);
@@ -70,12 +85,14 @@ class LoopCandidate {
     if (std::string why = FindOverlaps(); !why.empty()) return why;
     FindWork(loops);
     if (HasLittleToDo()) return "it has too little to do";
-    FindColumnsOfIteration(loops);
+    if (facts_.sums.empty()) FindColumnsOfIteration(loops);
     if (std::string why = CollectConditions(); !why.empty()) return why;
     if (std::string why = WhyNoSite(facts_, numbers_); !why.empty()) return why;
     OutlinedLoop outlined;
-    if (std::string why = Outline(accesses_, numbers_, name, outlined); !why.empty()) return "it " + why;
-    std::string why_no_kernel = WhyNoKernel(*outlined.body, *outlined.context);
+    if (std::string why = Outline(accesses_, facts_.sums, numbers_, name, outlined); !why.empty())
+      return "it " + why;
+    std::string why_no_kernel =
+        facts_.sums.empty() ? WhyNoKernel(*outlined.body, *outlined.context) : "sums up over its iterations";
     for (const AccessRange& range : facts_.ranges)
       if ((range.flags & FUSION_PARTITION_UNBOUNDED) != 0)
         why_no_kernel = "reads anywhere in " + NameOf(accesses_.arrays[range.array]);
@@ -95,6 +112,12 @@ class LoopCandidate {
   }
 
  private:
+  // Loops that clang unrolls, or nearly so.
+  bool IsShort() const {
+    constexpr unsigned kFewIterations = 1000;
+    const unsigned most = numbers_.evolution().getSmallConstantMaxTripCount(&loop_);
+    return loop_.isInnermost() && most != 0 && most < kFewIterations;
+  }
   std::string FindRanges() {
     const DominatorTree& dominators = analyses_.getResult<DominatorTreeAnalysis>(function_);
     ScalarEvolution& evolution = numbers_.evolution();
@@ -231,6 +254,8 @@ class LoopCandidate {
                : (flags & FUSION_PARTITION_WRITTEN) != 0 ? " (written)"
                                                          : " (read)");
     }
+    for (const LoopSum& sum : facts_.sums)
+      text += (text.empty() ? "" : ", ") + NameOf(sum) + " (of all iterations)";
     const std::string conditions = Conditions(facts_);
     if (facts_.last_column.constant != nullptr) text += "; columns of an iteration on the device";
     return text + (conditions.empty() ? "" : "; checked before each run: " + conditions);
@@ -247,34 +272,46 @@ class LoopCandidate {
   ColumnLoops columns_ = ColumnLoops::kNone;
 };
 
-// Takes the outermost parallel loops of a function, one after another. Returns the functions that their
-// bodies became.
+// Takes the outermost parallel loops of a function, one after another, or none where it is said why not.
+// Returns the functions that their bodies became.
 std::vector<DeviceKernel> PartitionFunction(Function& function, FunctionAnalysisManager& analyses,
-                                            LoopReport& report) {
+                                            const std::string& why_not, LoopReport& report) {
   std::vector<DeviceKernel> bodies;
+  NameLoads(function);
+  const FunctionEffects effects = FindEffects(function, analyses.getResult<AAManager>(function));
   std::set<BasicBlock*> seen, done;  // headers
+  // A loop with sums comes after all others: none of them stays behind for it.
+  bool takes_sums = false, has_sums = false;
   for (bool again = true; again;) {
     again = false;
     for (Loop* loop : analyses.getResult<LoopAnalysis>(function).getLoopsInPreorder()) {
       bool inside = false;
       for (Loop* around = loop->getParentLoop(); around != nullptr; around = around->getParentLoop())
         inside |= done.count(around->getHeader()) > 0;
-      if (inside || !seen.insert(loop->getHeader()).second) continue;
+      if (inside || seen.count(loop->getHeader()) > 0) continue;
       OptimizationRemarkEmitter& remarks = analyses.getResult<OptimizationRemarkEmitterAnalysis>(function);
       const DebugLoc place = loop->getStartLoc();
       BasicBlock* header = loop->getHeader();
-      std::string description, why, where;
+      std::string description, why = why_not, where;
       // A loop of a header is one of many functions.
       if (place && (place->getInlinedAt() != nullptr ||
                     sys::path::filename(place->getFilename()) !=
                         sys::path::filename(function.getParent()->getSourceFileName())))
         where = " (in " + demangle(function.getName()) + ")";
       DeviceKernel body;
-      {
+      const bool is_around = any_of(loop->getLoopsInPreorder(),
+                                    [&](const Loop* inner) { return done.count(inner->getHeader()) > 0; });
+      if (why.empty()) {
         LoopCandidate candidate(*loop, function, analyses);
-        why = candidate.Partition((function.getName() + ".fusion." + Twine(bodies.size())).str(), description,
-                                  body);
+        why = candidate.Partition((function.getName() + ".fusion." + Twine(bodies.size())).str(),
+                                  takes_sums && !is_around, description, body);
       }
+      if (why == kSums && !takes_sums) {
+        has_sums = true;
+        continue;
+      }
+      if (why == kSums) why += ", around a partitioned loop";
+      seen.insert(header);
       report.Add(place, function, why.empty(), why.empty() ? description : why);
       if (!why.empty()) {
         remarks.emit([&] {
@@ -293,7 +330,9 @@ std::vector<DeviceKernel> PartitionFunction(Function& function, FunctionAnalysis
       again = true;
       break;
     }
+    if (!again && has_sums && !takes_sums) again = takes_sums = true;
   }
+  if (!bodies.empty()) SetEffects(effects, function);
   return bodies;
 }
 
@@ -313,16 +352,19 @@ PreservedAnalyses PartitionPass::run(Module& module, ModuleAnalysisManager&) {
   }
 
   Originals originals(module, selected);
+  SequentialFunctions sequential(module);
   Analyses analyses;
   Canonicalise(module, analyses.of_module);
+  sequential.Release();
   originals.Rejoin();
 
   std::vector<Function*> functions, partitioned;
   std::vector<DeviceKernel> kernels;
   for (Function& function : module)
-    if (originals.IsCopy(function) && MayBeTakenApart(function)) functions.push_back(&function);
+    if (originals.IsCopy(function)) functions.push_back(&function);
   for (Function* function : functions) {
-    const std::vector<DeviceKernel> bodies = PartitionFunction(*function, analyses.of_functions, report);
+    const std::vector<DeviceKernel> bodies =
+        PartitionFunction(*function, analyses.of_functions, WhyNotFunction(*function, sequential), report);
     if (!bodies.empty()) AddSyncs(*function, analyses.of_functions);
     bool is_right = !verifyFunction(*function);
     for (const DeviceKernel& body : bodies) is_right = is_right && !verifyFunction(*body.body);

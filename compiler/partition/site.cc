@@ -246,6 +246,7 @@ GlobalVariable* Description(const LoopFacts& facts, const Loop& loop, const Outl
                                          outlined.kernel.empty() ? null : DeviceText(module),
                                          outlined.kernel.empty() ? null : text(outlined.kernel),
                                          number(facts.last_column.constant != nullptr ? 1 : 0),
+                                         number(facts.sums.size()),
                                          number(1),  // AddSyncs adds what that needs
                                          null};
   llvm::Constant* description = ConstantStruct::getAnon(context, fields);
@@ -310,11 +311,13 @@ std::string WhyNoSite(const LoopFacts& facts, ExactNumbers& numbers) {
   for (const SCEV* number : facts.not_negative)
     if (!known_before(number)) return "what it assumes is not known before the loop";
   if (!known_before(facts.last)) return "the number of its iterations is not known before";
-  for (PHINode& value : loop.getExitBlock()->phis())
+  for (PHINode& value : loop.getExitBlock()->phis()) {
+    if (SumAfter(value.getIncomingValueForBlock(loop.getExitingBlock()), facts.sums) != nullptr) continue;
     if (const SCEV* after =
             AfterLoop(value.getIncomingValueForBlock(loop.getExitingBlock()), loop, evolution);
         after != nullptr && !known_before(after))
       return "a value of its last iteration is used after it";
+  }
   // The bounds are asked of numbers that are made of these.
   std::vector<const SCEV*> left;
   for (const ExactNumbers::Bound& bound : numbers.bounds()) left.push_back(bound.number);
@@ -401,6 +404,11 @@ void MakeSite(const LoopFacts& facts, ExactNumbers& numbers, Loop& loop, const O
   for (unsigned field = 0; field < outlined.captured.size(); ++field)
     of_site(builder.CreateStore(outlined.captured[field],
                                 builder.CreateStructGEP(outlined.context, captured, field)));
+  auto sum = [&](unsigned which) {
+    return builder.CreateStructGEP(outlined.context, captured, outlined.first_sum + which);
+  };
+  for (unsigned at = 0; at < facts.sums.size(); ++at)
+    of_site(builder.CreateStore(facts.sums[at].before->getIncomingValueForBlock(before), sum(at)));
   uint64_t row = 0;
   auto put = [&](Value* value) {
     of_site(builder.CreateStore(value, builder.CreateConstInBoundsGEP2_64(values, table, 0, row++)));
@@ -429,6 +437,11 @@ void MakeSite(const LoopFacts& facts, ExactNumbers& numbers, Loop& loop, const O
   std::vector<Value*> left;
   for (PHINode& value : after->phis()) {
     Value* incoming = value.getIncomingValueForBlock(exiting);
+    if (const LoopSum* of_loop = SumAfter(incoming, facts.sums)) {
+      left.push_back(of_site(
+          builder.CreateLoad(value.getType(), sum(static_cast<unsigned>(of_loop - facts.sums.data())))));
+      continue;
+    }
     const SCEV* number = AfterLoop(incoming, loop, evolution);
     left.push_back(number == nullptr ? incoming : writer.Number(number));
   }

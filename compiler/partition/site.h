@@ -28,8 +28,9 @@ struct LoopFacts {
   std::vector<std::pair<unsigned, unsigned>> may_overlap;  // arrays
   isl::set assumed;                                        // of parameters
   llvm::SetVector<const llvm::SCEV*> not_negative;         // exact numbers that are known before the loop
-  const llvm::SCEV* last = nullptr;                        // the number of iterations, less 1
-  LinearBound last_column;                                 // no constant: an iteration has no columns
+  std::vector<LoopSum> sums;
+  const llvm::SCEV* last = nullptr;  // the number of iterations, less 1
+  LinearBound last_column;           // no constant: an iteration has no columns
   // Instructions of the loop itself and of each loop inside, and how often these run in an iteration of the
   // loop.
   std::vector<std::pair<LoopNest, double>> work;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """LLVM's own language goes through fusion-cc like C: a loop of a .ll file is partitioned, and one that fusion-cc has already
 written is left as it is. The programs print the same, run as written and on the simulated device. The report for programs has
-each loop of the C file.
+each loop of two C files.
 
   ir_test.py --cc PATH_OF_fusion-cc [--plain clang-19]
 """
@@ -33,10 +33,11 @@ def partitioned(compiler, arguments):
     return runs.partitioned_loops(runs.call_compiler([compiler, "-O2", "-Rpass=fusion", *arguments]))
 
 
-def reported(compiler, source, file):
-    """Compiles C with a report; returns its rows as (line, whether the loop was partitioned)."""
-    runs.call_compiler([compiler, "-O2", "-c", source, "-o", file.with_suffix(".o"), f"-fusion-report={file}"])
-    return [(row["line"], row["partitioned"]) for row in json.loads(file.read_text(encoding="utf-8"))]
+def reported(compiler, sources, file):
+    """Compiles C files with one report; returns its rows as (file, line, whether the loop was partitioned)."""
+    runs.call_compiler([compiler, "-O2", "-shared", "-fPIC", *sources, "-o", file.with_suffix(".so"), f"-fusion-report={file}"])
+    rows = json.loads(file.read_text(encoding="utf-8"))
+    return [(pathlib.Path(row["file"]).name, row["line"], row["partitioned"]) for row in rows]
 
 
 def output(program):
@@ -63,8 +64,12 @@ def check(arguments, folder):
         if output(program) != output(folder / "plain"):
             wrong.append(f"{text.name} prints something else")
     lines = [number for number, line in enumerate(SOURCE.splitlines(), 1) if "for (" in line]
-    rows = reported(arguments.compiler, source, folder / "report.json")
-    expected = {(line, line != lines[-1]) for line in lines}
+    other = folder / "other.c"
+    other.write_text(SOURCE.replace("main(", "other_main(").replace("scale(", "other_scale("), encoding="utf-8")
+    rows = reported(arguments.compiler, [source, other], folder / "report.json")
+    expected = {(file.name, line, line != lines[-1]) for file in (source, other) for line in lines}
+    if reported(arguments.compiler, [source, other], folder / "report.json") != rows:
+        wrong.append("a second report has the loops of the first")
     if set(rows) != expected:
         wrong.append(f"the report has {rows}, not {sorted(expected)}")
     return wrong

@@ -3,6 +3,7 @@
 import argparse
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -55,6 +56,26 @@ def call_compiler(command):
 
 def partitioned_loops(remarks):
     return remarks.count(": loop partitioned: ")
+
+
+def other_remarks(source, remarks):
+    """Compares all remarks on a source file with its comments: each loop has its remark in the lines before it, as a comment that
+    begins with "loop partitioned" or "not partitioned". Lines are counted from the loop's: "(line +1)" is the next one.
+    Returns the differences, one text each."""
+    expected, text = set(), None
+    for number, line in enumerate(source.read_text(encoding="utf-8").splitlines(), 1):
+        comment = re.match(r" *// (.*)$", line)
+        if comment and (text or re.match("(loop|not) partitioned: ", comment[1])):
+            text = f"{text} {comment[1]}" if text else comment[1]
+        elif text:
+            expected.add((number, text))
+            text = None
+    said = set()
+    remark = re.compile(re.escape(source.name) + r":(\d+):\d+: remark: (.*) \[-Rpass(?:-missed)?=fusion\]$", re.MULTILINE)
+    for line, text in remark.findall(remarks):
+        said.add((int(line), re.sub(r"\(line (\d+)\)", lambda other, loop=int(line): f"(line +{int(other[1]) - loop})", text)))
+    return ([f"{source.name}:{line}: said: {text}" for line, text in sorted(said - expected)] +
+            [f"{source.name}:{line}: expected: {text}" for line, text in sorted(expected - said)])
 
 
 def run_program(command, split, report=None):

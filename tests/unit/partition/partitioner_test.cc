@@ -562,6 +562,44 @@ TEST(PartitionerTest, TheCheckFindsWrongUnboundedLoops) {
   EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("results were wrong"));
 }
 
+struct SumContext {
+  char not_a_sum;
+  int64_t sum;
+};
+
+// Adds up the numbers of its iterations, twice beyond the first slice where it is wrong.
+template <bool kIsWrong>
+void AddUp(int64_t first, int64_t last, void* context) {
+  int64_t part = 0;
+  for (int64_t i = first; i < last; ++i) part += i;
+  if (kIsWrong && first > 0) part *= 2;
+  __atomic_fetch_add(&static_cast<SumContext*>(context)->sum, part, __ATOMIC_RELAXED);
+}
+
+TEST(PartitionerTest, SumsAreOfAllIterationsAndOnTheHost) {
+  for (const PartitionMode mode : {PartitionMode::kDevice, PartitionMode::kCheck, PartitionMode::kHost}) {
+    PartitionSettings settings = OnSimulatedDevice(0.7);
+    settings.mode = mode;
+    Partitioner partitioner(settings);
+    TestSite site(AddUp<false>, {}, {}, {}, sizeof(SumContext));
+    site.get()->sums = 1;
+    SumContext context{1, 5};
+    ASSERT_EQ(site.Enter(partitioner, 1000, &context), 1);
+    EXPECT_EQ(context.sum, 5 + 999 * 500);
+    EXPECT_THAT(partitioner.Report(), HasSubstr(Split(0)));
+  }
+}
+
+TEST(PartitionerTest, TheCheckFindsWrongSums) {
+  Partitioner partitioner(Checked());
+  TestSite site(AddUp<true>, {}, {}, {}, sizeof(SumContext));
+  site.get()->sums = 1;
+  SumContext context{1, 5};
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(site.Enter(partitioner, 1000, &context), 0);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("results were wrong"));
+}
+
 TEST(PartitionerTest, UnboundedArraysAreNotWritten) {
   Loop loop = ReadsAnywhere();
   loop.accesses[2].flags |= kWritten;

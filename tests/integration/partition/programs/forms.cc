@@ -71,7 +71,7 @@ void UpToN(double* a, int n) {
   for (int i = 1; i <= n; i++) a[i] = 2 * i;
 }
 
-// later: the members' addresses are read through references
+// found
 void ClassByReference(Matrix& a, const Matrix& b, const Matrix& c) {
   for (int i = 0; i < a.rows; ++i) {
     for (int j = 0; j < a.columns; ++j) {
@@ -150,7 +150,7 @@ double FloatSum(const double* a, int n) {
   return sum;
 }
 
-// later: an integer sum may be split
+// found
 long IntegerSum(const int* a, int n) {
   long sum = 0;
   for (int i = 0; i < n; ++i) sum += a[i];
