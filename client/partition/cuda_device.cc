@@ -19,9 +19,10 @@ constexpr int64_t kMostBlocks = INT32_MAX;
 constexpr int64_t kMostHeight = 65535;  // of a grid; iterations beyond are further rounds of the same threads
 constexpr int64_t kColumnThreads = 64;  // neighbours of one iteration: two warps, whose accesses coalesce
 constexpr size_t kLogBytes = 4096;
-constexpr size_t kLaneBytes = size_t{8} << 20;
+constexpr size_t kLaneBytes = size_t{16} << 20;
 constexpr size_t kShortCopy = size_t{64} << 10;         // the driver is faster with it than lanes are
-constexpr size_t kMostPinnedBytes = size_t{512} << 20;  // of staging
+constexpr int64_t kMostPinnedBytes = int64_t{4} << 30;  // of staging
+constexpr int64_t kMostPinnedShare = 16;                // of the machine's memory, one part of so many
 
 std::string TextOf(const CudaDriver& driver, int error) {
   const char* text = nullptr;
@@ -47,6 +48,12 @@ bool KeepMemoryInPool(const CudaDriver& driver, int device) {
   return driver.default_pool != nullptr && driver.device_attribute(&has_pools, kCudaHasPools, device) == 0 &&
          has_pools != 0 && driver.default_pool(&pool, device) == 0 &&
          driver.set_pool(pool, kCudaPoolKeeps, &all) == 0;
+}
+
+// Memory that is pinned is lost to other programs.
+size_t MostPinnedBytes() {
+  const int64_t bytes = sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+  return static_cast<size_t>(std::clamp<int64_t>(bytes / kMostPinnedShare, 0, kMostPinnedBytes));
 }
 
 }  // namespace
@@ -118,7 +125,7 @@ void CudaDevice::Free(uint64_t address) {
 char* CudaDevice::Staging(size_t bytes) {
   large_staging_.reset();
   if (staging_ != nullptr && bytes <= staging_bytes_) return staging_;
-  if (bytes <= kMostPinnedBytes && InContext([&] {
+  if (bytes <= MostPinnedBytes() && InContext([&] {
         void* memory = nullptr;
         if (staging_ != nullptr) driver_.free_host(staging_);
         // Where so much cannot be pinned other memory does.
