@@ -52,7 +52,7 @@ bool SequentialCheck::ContextsAgree() const {
 }
 
 bool SequentialCheck::Agrees() {
-  call_.site.body(0, call_.iterations, context_);
+  call_.site.body(call_.first, call_.last, context_);
   bool agrees = call_.site.sums == 0 || ContextsAgree();
   ForEachWritten([&agrees](char host, char sequential, char) { agrees = agrees && host == sequential; });
   return agrees;

@@ -76,7 +76,7 @@ int Partitioner::Enter(fusion_partition_site* site, int64_t iterations, double w
   }
   bool done = false;
   try {
-    done = RunInside(LoopCall{*site, iterations, context, facts}, work, *loop);
+    done = RunInside(LoopCall{*site, 0, iterations, context, facts}, work, *loop);
   } catch (const std::exception&) {
     loop->Count(PartitionReason::kNoMemory);
   }
@@ -125,10 +125,21 @@ bool Partitioner::RunInside(const LoopCall& call, double work, LoopRecord& loop)
   };
   if (start_.IsLost() || (pool_ != nullptr && pool_->IsLost())) return refuse(PartitionReason::kForked);
   if (pool_ != nullptr && !pool_->ComputesAsHere()) return refuse(PartitionReason::kRounding);
-  if (!whole_.Find(call.site, call.facts, 0, call.iterations)) return refuse(PartitionReason::kRanges);
+  if (!whole_.Find(call.site, call.facts, call.first, call.last)) return refuse(PartitionReason::kRanges);
   if (PairsMeet(call.site, whole_.arrays())) return refuse(PartitionReason::kOverlap);
 
   if (settings_.mode == PartitionMode::kAuto) Learn(work, loop);
+  const auto start = std::chrono::steady_clock::now();
+  // What is stored meanwhile counts by itself.
+  const double counted = seconds_;
+  if (!RunBest(call, work, loop)) return false;
+  const double seconds = SecondsSince(start) - (seconds_ - counted);
+  seconds_ += seconds;
+  loop.Ran(call.iterations(), seconds);
+  return true;
+}
+
+bool Partitioner::RunBest(const LoopCall& call, double work, LoopRecord& loop) {
   const Way way = ChooseWay(call, work, loop);
   if (settings_.mode == PartitionMode::kAuto && RunTuned(call, work, way, loop)) return true;
   if (way != Way::kOneThread) MakePool();
@@ -141,17 +152,65 @@ bool Partitioner::RunInside(const LoopCall& call, double work, LoopRecord& loop)
     plan.device_share = 0;
   }
   StoreResident();
-  const auto start = std::chrono::steady_clock::now();
   if (way == Way::kOneThread) {
     RunAlone(call, work, loop);
-  } else if (!RunPartitioned(call, plan, loop)) {
-    return false;
+    return true;
   }
-  const double seconds = SecondsSince(start);
-  seconds_ += seconds;
-  if (way != Way::kOneThread) SawThreads(work, seconds, loop);
-  loop.Ran(call.iterations, seconds);
-  return true;
+  if (plan.device_share <= 0 && settings_.mode != PartitionMode::kCheck) {
+    RunOnThreads(call, work, loop);
+    return true;
+  }
+  return RunPartitioned(call, plan, loop);
+}
+
+// Threads run the loop, in parts where it is long: as soon as a device is there that is faster it does what is
+// left.
+void Partitioner::RunOnThreads(LoopCall call, double work, LoopRecord& loop) {
+  MakePool();
+  const double work_of_iteration = work / static_cast<double>(call.iterations());
+  const double threads = pool_->threads();
+  bool may_leave = settings_.mode == PartitionMode::kAuto && DeviceIsWay(call);
+  double seconds_of_iteration =
+      loop.ways.HostSecondsAtBest(work_of_iteration, pool_->threads());
+  while (call.first < call.last) {
+    const double iterations = static_cast<double>(call.iterations());
+    const double expected = seconds_of_iteration * iterations;
+    if (may_leave && DeviceTakesRest(call, work_of_iteration * iterations, expected, loop)) {
+      // Where it fails it is not tried again.
+      if (RunResident(call, work_of_iteration * iterations, BlockShape(), loop)) return;
+      StoreResident();
+      may_leave = false;
+    }
+    LoopCall part = call;
+    // Later iterations may take longer: no part is most of what is left, but where the loop is known to be short.
+    if (may_leave && (expected > 2 * Ways::kLongSeconds || !loop.ways.IsKnown(Way::kThreads)))
+      part.last = call.first + static_cast<int64_t>(std::min(
+                                   iterations, std::max(2 * threads, std::min(Ways::kLongSeconds / expected, 0.125) *
+                                                                         iterations)));
+    const auto start = std::chrono::steady_clock::now();
+    pool_->Begin(part.site.body, part.context, part.first, part.last);
+    pool_->Finish();
+    const double seconds = SecondsSince(start);
+    SawThreads(work_of_iteration * static_cast<double>(part.iterations()), seconds, loop);
+    seconds_of_iteration = seconds / static_cast<double>(part.iterations());
+    call.first = part.last;
+  }
+}
+
+// A device is worth its beginning where the rest takes threads longer than that, which save as much meanwhile.
+bool Partitioner::DeviceTakesRest(const LoopCall& call, double work, double expected, LoopRecord& loop) {
+  if (owner_ == nullptr) {
+    OpenEpisode(loop);
+    episode_.Meet(whole_);
+  }
+  if (!episode_.IsWorthCopies(expected - loop.ways.Seconds(Way::kDevice, work), first_of_episode_->episodes,
+                              bytes_per_second_))
+    return false;
+  const double saving = loop.ways.Seconds(Way::kOneThread, work) - expected;
+  FindDevice(call.site, has_device_begun_ || HasEarned(settings_.device_seconds) ||
+                            (expected > settings_.device_seconds &&
+                             HasEarned(settings_.device_seconds - std::max(0.0, saving))));
+  return device_ != nullptr && whole_.Find(call.site, call.facts, call.first, call.last);
 }
 
 void Partitioner::SawThreads(double work, double seconds, LoopRecord& loop) {
@@ -168,8 +227,8 @@ bool Partitioner::CopiesInEachCall(const LoopRecord& loop) const {
 
 bool Partitioner::RunTuned(const LoopCall& call, double work, Way known, LoopRecord& loop) {
   constexpr double kLeastSeconds = 200e-6;  // the tuner takes some millionths
-  if (settings_.split.has_value() || IsResident() || !loop.ways.IsHostKnown(settings_.threads > 1) ||
-      loop.ways.HostSeconds(work) < kLeastSeconds || (known == Way::kDevice && !CopiesInEachCall(loop)))
+  if (settings_.split.has_value() || IsResident() ||
+      (!loop.ways.IsHostKnown(settings_.threads > 1) && known != Way::kDevice) || loop.ways.HostSeconds(work) < kLeastSeconds || (known == Way::kDevice && !CopiesInEachCall(loop)))
     return false;
   if (settings_.tuner && !has_tuner_begun_ && HasEarned(settings_.tuner_seconds)) {
     has_tuner_begun_ = has_threads_ = true;
@@ -189,7 +248,7 @@ bool Partitioner::RunTuned(const LoopCall& call, double work, Way known, LoopRec
   const bool is_learned = learned != loop.learned_plans.end();
   if (is_learned) plan = learned->second;
   if (tuner != nullptr) {
-    plan = tuner->Next(loop.key, call.iterations, work, plan, space);
+    plan = tuner->Next(loop.key, call.iterations(), work, plan, space);
     if (!tuner->IsTrial()) loop.plans[size_class] = plan;
   } else if (!is_learned || plan.threads > settings_.threads ||
              (plan.device_share > 0 && !space.has_device)) {
@@ -218,15 +277,13 @@ bool Partitioner::RunPlan(const LoopCall& call, double work, const LoopPlan& pla
   const auto start = std::chrono::steady_clock::now();
   const double on_device = loop.device_iterations;
   if (on_host.device_share <= 0 && on_host.threads <= 1) {
-    call.site.body(0, call.iterations, call.context);
+    call.site.body(call.first, call.last, call.context);
   } else {
     RunPartitioned(call, on_host, loop);
   }
   const double seconds = SecondsSince(start);
-  seconds_ += seconds;
   if (on_host.device_share <= 0 && on_host.threads <= 1) loop.ways.Saw(Way::kOneThread, work, seconds);
   if (on_host.device_share <= 0 && on_host.threads == settings_.threads) SawThreads(work, seconds, loop);
-  loop.Ran(call.iterations, seconds);
   return plan.device_share <= 0 || loop.device_iterations > on_device;
 }
 
@@ -251,11 +308,9 @@ bool Partitioner::RunResident(const LoopCall& call, double work, BlockShape bloc
   }
   loop.ways.Saw(Way::kDevice, work, result.ran_seconds);
   const double seconds = result.copied_seconds + result.ran_seconds;
-  seconds_ += seconds;
   saved_seconds_ += loop.ways.Seconds(Way::kOneThread, work) - seconds;
-  loop.device_saved += loop.ways.HostSeconds(work) - seconds;
-  loop.Ran(call.iterations, seconds);
-  loop.device_iterations = loop.device_iterations + static_cast<double>(call.iterations);
+  loop.device_saved += loop.ways.HostSecondsAtBest(work, settings_.threads) - seconds;
+  loop.device_iterations = loop.device_iterations + static_cast<double>(call.iterations());
   // While arrays are on the device, small loops run there too.
   SetLeastWork(-std::numeric_limits<double>::infinity());
   if (call.site.may_stay == 0) CloseEpisode();
@@ -275,32 +330,34 @@ void Partitioner::RunAlone(const LoopCall& call, double work, LoopRecord& loop) 
       most_seconds =
           std::max(most_seconds, 1.5 * loop.ways.Seconds(Way::kOneThread, work) + Ways::kLongSeconds);
   }
-  constexpr int64_t kParts = 64;
-  const int64_t parts = std::isinf(most_seconds) ? 1 : std::min(kParts, call.iterations);
   const auto start = std::chrono::steady_clock::now();
   const auto share = [&call](int64_t iterations) {
-    return static_cast<double>(iterations) / static_cast<double>(call.iterations);
+    return static_cast<double>(iterations) / static_cast<double>(call.iterations());
   };
+  // Parts become longer, as nobody knows how long an iteration takes.
+  constexpr int64_t kParts = 8;
+  int64_t part = std::isinf(most_seconds) ? call.iterations()
+                 : is_known               ? (call.iterations() + kParts - 1) / kParts
+                                          : 1;
   int64_t next = 0;
-  for (int64_t part = 1; part <= parts && (part == 1 || SecondsSince(start) < most_seconds); ++part) {
-    const int64_t end = IterationsOf(static_cast<double>(part) / static_cast<double>(parts), call.iterations);
-    if (next < end) call.site.body(next, end, call.context);
+  double alone = 0;
+  while (next < call.last && alone < most_seconds) {
+    const int64_t end = next + std::min(part, call.last - next);
+    call.site.body(next, end, call.context);
+    const double now = SecondsSince(start);
+    if (now - alone < most_seconds / kParts) part = std::min(2 * part, call.iterations());
+    alone = now;
     next = end;
   }
-  const double alone = SecondsSince(start);
-  if (is_known && next < call.iterations) {
+  if (is_known && next < call.last) {
     loop.ways.Exceeded(Way::kOneThread, work * share(next), alone);
   } else {
     loop.ways.Saw(Way::kOneThread, work * share(next), alone);
   }
-  if (next == call.iterations) return;
-  MakePool();
-  pool_->Begin(call.site.body, call.context, next, call.iterations);
-  pool_->Finish();
-  const double of_threads = SecondsSince(start) - alone;
-  saved_seconds_ += loop.ways.Seconds(Way::kOneThread, work * (1 - share(next))) - of_threads;
-  loop.ways.Saw(Way::kThreads, work * (1 - share(next)), of_threads);
-  loop.threads = pool_->threads();
+  if (next == call.last) return;
+  LoopCall rest = call;
+  rest.first = next;
+  RunOnThreads(rest, work * (1 - share(next)), loop);
 }
 
 void Partitioner::MakePool() {
@@ -353,7 +410,9 @@ void Partitioner::Learn(double work, LoopRecord& loop) {
 
 void Partitioner::NoteLearned() {
   // Shorter programs need nothing to be known.
-  if (settings_.learned_path.empty() || seconds_ < 10 * settings_.earned_seconds) return;
+  if (settings_.learned_path.empty() ||
+      (seconds_ < 10 * settings_.earned_seconds && !has_device_begun_))
+    return;
   loops_.ForEach([this](LoopRecord& loop) {
     LearnedLoop learned;
     learned.one_thread = loop.ways.Seconds(Way::kOneThread, 1);
@@ -382,8 +441,8 @@ void Partitioner::End() {
 }
 
 // A device of which nothing is known yet is taken to need no time: so it is tried.
-double Partitioner::DeviceSaves(double work, const LoopRecord& loop) {
-  return loop.ways.HostSeconds(work) - loop.ways.Seconds(Way::kDevice, work);
+double Partitioner::DeviceSaves(double work, const LoopRecord& loop) const {
+  return loop.ways.HostSecondsAtBest(work, settings_.threads) - loop.ways.Seconds(Way::kDevice, work);
 }
 
 bool Partitioner::DeviceIsFaster(double work, const LoopRecord& loop) const {
@@ -392,7 +451,9 @@ bool Partitioner::DeviceIsFaster(double work, const LoopRecord& loop) const {
   if (IsResident())
     return loop.ways.HostSeconds(work) == 0 ||
            saving > -2 * static_cast<double>(resident_->Bytes()) / bytes_per_second_;
-  if (!loop.ways.IsHostKnown(settings_.threads > 1)) return false;
+  if (!loop.ways.IsKnown(Way::kOneThread) ||
+      (!loop.ways.IsHostKnown(settings_.threads > 1) && loop.ways.Seconds(Way::kDevice, work) == 0))
+    return false;
   return episode_.IsWorthCopies(saving, first_of_episode_->episodes, bytes_per_second_);
 }
 
@@ -478,10 +539,11 @@ bool Partitioner::RunPartitioned(const LoopCall& call, const LoopPlan& plan, Loo
       return false;
     }
   }
-  SplitPlan split{IterationsOf(plan.device_share, call.iterations), plan.chunks, plan.threads,
+  SplitPlan split{IterationsOf(plan.device_share, call.iterations()), plan.chunks, plan.threads,
                   BlockShape{plan.block_x, plan.block_y}};
   if (split.device_iterations > 0 && !DeviceCanRun(call, loop)) split.device_iterations = 0;
   const SplitResult result = RunSplit(call, split, device_.get(), *pool_);
+  loop.threads = std::max<int>(loop.threads, std::min(plan.threads, pool_->threads()));
   if (result.reason.has_value()) loop.Count(*result.reason);
   loop.device_iterations = loop.device_iterations + static_cast<double>(result.device_iterations);
   if (check == nullptr || check->Agrees()) return true;

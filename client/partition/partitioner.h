@@ -47,6 +47,10 @@ class Partitioner {
   // inside_ is held. Returns false for a loop that the caller is to run. Throws std::bad_alloc while nothing
   // is changed.
   bool RunInside(const LoopCall& call, double work, LoopRecord& loop);
+  bool RunBest(const LoopCall& call, double work, LoopRecord& loop);
+  void RunOnThreads(LoopCall call, double work, LoopRecord& loop);
+  // expected: seconds of threads for the call.
+  bool DeviceTakesRest(const LoopCall& call, double work, double expected, LoopRecord& loop);
   bool RunPartitioned(const LoopCall& call, const LoopPlan& plan, LoopRecord& loop);
   void RunAlone(const LoopCall& call, double work, LoopRecord& loop);
   // Returns false where the device does not run the loop: then nothing of it was run.
@@ -65,7 +69,7 @@ class Partitioner {
   // Returns true when the device may be a way of its own for the call.
   bool DeviceIsWay(const LoopCall& call) const;
   // Returns how many seconds the device saves, apart from copies.
-  static double DeviceSaves(double work, const LoopRecord& loop);
+  double DeviceSaves(double work, const LoopRecord& loop) const;
   // The device, or the tuner, may begin, which takes so long at most.
   bool HasEarned(double seconds) const;
   void Learn(double work, LoopRecord& loop);

@@ -163,11 +163,11 @@ bool ResidentArrays::RunPrepared(const LoopCall& call, const LoopRanges& ranges,
     const Block& there = *Find(arrays[array].Addresses(arrays[array].all));
     return there.memory - static_cast<uint64_t>(there.all.first);
   });
-  if (!device_.Run(call.site, 0, call.iterations, context.get(), call.facts, block) || !device_.Finish())
+  if (!device_.Run(call.site, call.first, call.last, context.get(), call.facts, block) || !device_.Finish())
     return false;
   for (uint32_t i = 0; i < arrays.size(); ++i)
     if (!arrays[i].all.empty()) NoteWritten(ranges, i);
-  log_.push_back({call.site.body, call.iterations, std::make_unique<ContextCopy>(call.site, call.context)});
+  log_.push_back({call.site.body, call.first, call.last, std::make_unique<ContextCopy>(call.site, call.context)});
   return true;
 }
 
@@ -281,7 +281,7 @@ bool ResidentArrays::Store() {
 
 void ResidentArrays::RepeatOnHost() {
   for (const Logged& loop : log_) {
-    pool_.Begin(loop.body, loop.context->get(), 0, loop.iterations);
+    pool_.Begin(loop.body, loop.context->get(), loop.first, loop.last);
     pool_.Finish();
   }
   Forget();

@@ -31,7 +31,7 @@ class ResidentArrays {
     double copied_seconds = 0;              // from the host
     double ran_seconds = 0;
   };
-  // Runs the loop. ranges: those of all iterations, without unbounded arrays. Where the reason is a fault the
+  // Runs the loop. ranges: those of the call, without unbounded arrays. Where the reason is a fault the
   // loops before have been repeated by the host, and the arrays are empty. Throws nothing.
   Result Run(const LoopCall& call, const LoopRanges& ranges, BlockShape block);
   // Returns how many bytes Run would have to copy from the host.
@@ -67,7 +67,7 @@ class ResidentArrays {
   // A loop since the last Store, so that the host can repeat it.
   struct Logged {
     fusion_partition_body body;
-    int64_t iterations;
+    int64_t first, last;
     std::unique_ptr<ContextCopy> context;
   };
   static constexpr size_t kMostLogged = 4096;

@@ -35,7 +35,7 @@ struct PartitionSettings {
   double least_work = 100000;    // instructions
   double earned_seconds = 0.05;  // in kAuto no threads are made before loops have run so long
   // It takes so long to begin a device, rather less than that: in kAuto threads have to save it first.
-  double device_seconds = 1;
+  double device_seconds = 0.4;
   double tuner_seconds = 0.1;  // the same of the tuner
   std::string learned_path;    // of what earlier runs have learned; "": nowhere
 };

@@ -21,8 +21,9 @@ Bytes NewBytes(const ByteRange& range) { return Bytes(new char[static_cast<size_
 // The device's part of a run. Its memory is all taken before anything runs.
 class DevicePart {
  public:
-  DevicePart(const LoopCall& call, int64_t iterations, PartitionDevice& device)
-      : call_(call), iterations_(iterations), device_(device), copies_(device) {}
+  // The device has iterations call.first .. last - 1.
+  DevicePart(const LoopCall& call, int64_t last, PartitionDevice& device)
+      : call_(call), last_(last), device_(device), copies_(device) {}
 
   // Returns why it cannot be. Called before the host's part begins, so that bytes which that writes are read
   // before. Throws std::bad_alloc.
@@ -47,7 +48,7 @@ class DevicePart {
   };
 
   const LoopCall& call_;
-  const int64_t iterations_;
+  const int64_t last_;
   PartitionDevice& device_;
   ArrayCopies copies_;
   LoopRanges ranges_;
@@ -57,8 +58,8 @@ class DevicePart {
 
 std::optional<PartitionReason> DevicePart::Prepare() {
   LoopRanges host_ranges;
-  if (!ranges_.Find(call_.site, call_.facts, 0, iterations_) ||
-      !host_ranges.Find(call_.site, call_.facts, iterations_, call_.iterations))
+  if (!ranges_.Find(call_.site, call_.facts, call_.first, last_) ||
+      !host_ranges.Find(call_.site, call_.facts, last_, call_.last))
     return PartitionReason::kRanges;
   const std::vector<ArrayRange>& arrays = ranges_.arrays();
   if (!copies_.Allocate(arrays))
@@ -99,9 +100,10 @@ bool DevicePart::Run(int chunks, BlockShape block) {
                        HostCopies(nullptr), false) != Copied::kAll)
       return false;
   }
-  const int64_t count = std::min<int64_t>(chunks, iterations_);
-  const int64_t each = iterations_ / count, longer = iterations_ % count;
-  for (int64_t chunk = 0, first = 0; chunk < count; ++chunk) {
+  const int64_t iterations = last_ - call_.first;
+  const int64_t count = std::min<int64_t>(chunks, iterations);
+  const int64_t each = iterations / count, longer = iterations % count;
+  for (int64_t chunk = 0, first = call_.first; chunk < count; ++chunk) {
     const int64_t last = first + each + (chunk < longer ? 1 : 0);
     if (!device_.Run(call_.site, first, last, context_, call_.facts, block)) return false;
     first = last;
@@ -147,7 +149,7 @@ SplitResult RunSplit(const LoopCall& call, const SplitPlan& plan, PartitionDevic
   std::optional<DevicePart> part;
   if (device != nullptr && device_iterations > 0) {
     try {
-      part.emplace(call, device_iterations, *device);
+      part.emplace(call, call.first + device_iterations, *device);
       result.reason = part->Prepare();
     } catch (const std::bad_alloc&) {
       result.reason = PartitionReason::kDeviceMemory;
@@ -156,7 +158,8 @@ SplitResult RunSplit(const LoopCall& call, const SplitPlan& plan, PartitionDevic
   }
   if (!part.has_value()) device_iterations = 0;
 
-  pool.Begin(call.site.body, call.context, device_iterations, call.iterations, plan.threads);
+  const int64_t host_first = call.first + device_iterations;
+  pool.Begin(call.site.body, call.context, host_first, call.last, plan.threads);
   bool succeeded = !part.has_value() || part->Run(plan.chunks, plan.block);
   pool.Finish();
   if (!part.has_value()) return result;
@@ -166,7 +169,7 @@ SplitResult RunSplit(const LoopCall& call, const SplitPlan& plan, PartitionDevic
     result.device_iterations = device_iterations;
   } else {
     result.reason = PartitionReason::kFault;
-    pool.Begin(call.site.body, call.context, 0, device_iterations);
+    pool.Begin(call.site.body, call.context, call.first, host_first);
     pool.Finish();
   }
   return result;

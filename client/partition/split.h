@@ -12,11 +12,14 @@
 
 namespace fusion {
 
+// A call of a loop, or a part of one: iterations `first` .. `last - 1`.
 struct LoopCall {
   const fusion_partition_site& site;
-  int64_t iterations;
+  int64_t first, last;
   void* context;
   const int64_t* facts;
+
+  int64_t iterations() const { return last - first; }
 };
 
 struct SplitResult {

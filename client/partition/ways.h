@@ -70,6 +70,12 @@ class Ways {
   bool IsHostKnown(bool has_threads) const {
     return IsKnown(Way::kOneThread) && (!has_threads || IsKnown(Way::kThreads));
   }
+  // Returns about how long a call would take on the host at best: where so many threads were not seen yet, as
+  // if each of them were as fast as one alone.
+  double HostSecondsAtBest(double work, int threads) const {
+    const double alone = Seconds(Way::kOneThread, work);
+    return threads > 1 && !IsKnown(Way::kThreads) ? alone / threads : HostSeconds(work);
+  }
   // Returns about how long a call would take without a device, 0 where none was seen.
   double HostSeconds(double work) const {
     const Seen &one = seen_[0], &threads = seen_[1];
