@@ -2,6 +2,7 @@
 // the device. Whether it is worth to bring them there.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -26,7 +27,15 @@ class Episode {
   // A loop is about to run.
   void Meet(const LoopRanges& ranges);
   // The loop saves so many seconds on the device, apart from copies.
-  void Saves(double seconds) { saving_ += seconds; }
+  void Saves(double seconds, bool is_resident) {
+    saving_ += seconds;
+    if (!is_resident) return;
+    lost_ = std::max(0.0, lost_ - seconds);
+  }
+  // Returns true when loops on the device have lost more, one after another, than it takes to leave it and to
+  // come back.
+  bool HasLost(double seconds) const { return lost_ > seconds; }
+  void Left() { lost_ = 0; }
   void Copied(double seconds) { copied_seconds_ += seconds; }
 
   // Returns true when a loop that saves so much is to run there, with all arrays on the host now.
@@ -37,7 +46,7 @@ class Episode {
   double SecondsOfCopies(double bytes_per_second) const;
 
   std::vector<ByteRange> read_, written_;  // addresses
-  double calls_ = 0, saving_ = 0, copied_seconds_ = 0;
+  double calls_ = 0, saving_ = 0, copied_seconds_ = 0, lost_ = 0;
 };
 
 }  // namespace fusion

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <limits>
 #include <thread>
@@ -32,6 +33,14 @@ const void* CallingThread() {
 
 double SecondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// Returns the estimate that ends the facts.
+double WorkOfFirst(const LoopCall& call) {
+  double work;
+  const size_t at = call.site.arrays + 4 * size_t{call.site.accesses} + (call.site.has_columns != 0 ? 2 : 0);
+  std::memcpy(&work, call.facts + at, sizeof(work));
+  return work;
 }
 
 }  // namespace
@@ -111,6 +120,7 @@ void Partitioner::StoreResident() {
   if (!resident_->Store()) last_on_device_->Count(PartitionReason::kFault);
   const double seconds = SecondsSince(start);
   episode_.Copied(seconds);
+  episode_.Left();
   seconds_ += seconds;
   saved_seconds_ -= seconds;
   last_on_device_->device_saved -= seconds;
@@ -140,6 +150,7 @@ bool Partitioner::RunInside(const LoopCall& call, double work, LoopRecord& loop)
 }
 
 bool Partitioner::RunBest(const LoopCall& call, double work, LoopRecord& loop) {
+  const LoopWork of_loop(work, WorkOfFirst(call), call.iterations());
   const Way way = ChooseWay(call, work, loop);
   if (settings_.mode == PartitionMode::kAuto && RunTuned(call, work, way, loop)) return true;
   if (way != Way::kOneThread) MakePool();
@@ -153,51 +164,53 @@ bool Partitioner::RunBest(const LoopCall& call, double work, LoopRecord& loop) {
   }
   StoreResident();
   if (way == Way::kOneThread) {
-    RunAlone(call, work, loop);
+    RunAlone(call, of_loop, loop);
     return true;
   }
   if (plan.device_share <= 0 && settings_.mode != PartitionMode::kCheck) {
-    RunOnThreads(call, work, loop);
+    RunOnThreads(call, of_loop, loop);
     return true;
   }
   return RunPartitioned(call, plan, loop);
 }
 
-// Threads run the loop, in parts where it is long: as soon as a device is there that is faster it does what is
-// left.
-void Partitioner::RunOnThreads(LoopCall call, double work, LoopRecord& loop) {
+// Threads run the loop, in parts where it is long: as soon as a device is there that is faster it does what
+// is left.
+void Partitioner::RunOnThreads(LoopCall call, const LoopWork& of_loop, LoopRecord& loop) {
   MakePool();
-  const double work_of_iteration = work / static_cast<double>(call.iterations());
   const double threads = pool_->threads();
   bool may_leave = settings_.mode == PartitionMode::kAuto && DeviceIsWay(call);
-  double seconds_of_iteration =
-      loop.ways.HostSecondsAtBest(work_of_iteration, pool_->threads());
+  double seconds_per_work = loop.ways.HostSecondsAtBest(1, pool_->threads());
   while (call.first < call.last) {
-    const double iterations = static_cast<double>(call.iterations());
-    const double expected = seconds_of_iteration * iterations;
-    if (may_leave && DeviceTakesRest(call, work_of_iteration * iterations, expected, loop)) {
+    const double work = of_loop.Of(call.first, call.last), expected = seconds_per_work * work;
+    if (may_leave && DeviceTakesRest(call, work, expected, loop)) {
       // Where it fails it is not tried again.
-      if (RunResident(call, work_of_iteration * iterations, BlockShape(), loop)) return;
+      if (RunResident(call, work, BlockShape(), loop)) return;
       StoreResident();
       may_leave = false;
     }
     LoopCall part = call;
-    // Later iterations may take longer: no part is most of what is left, but where the loop is known to be short.
-    if (may_leave && (expected > 2 * Ways::kLongSeconds || !loop.ways.IsKnown(Way::kThreads)))
-      part.last = call.first + static_cast<int64_t>(std::min(
-                                   iterations, std::max(2 * threads, std::min(Ways::kLongSeconds / expected, 0.125) *
-                                                                         iterations)));
+    // Iterations may take longer than was thought: no part is most of what is left, but of a loop that is
+    // known to be short.
+    if (may_leave && (expected > 2 * Ways::kLongSeconds || !loop.ways.IsKnown(Way::kThreads))) {
+      const double wanted = Ways::kLongSeconds / (seconds_per_work * of_loop.Of(call.first, call.first + 1));
+      const double iterations = static_cast<double>(call.iterations());
+      part.last =
+          call.first + static_cast<int64_t>(std::clamp(std::min(wanted, iterations / 8),
+                                                       std::min(2 * threads, iterations), iterations));
+    }
     const auto start = std::chrono::steady_clock::now();
     pool_->Begin(part.site.body, part.context, part.first, part.last);
     pool_->Finish();
-    const double seconds = SecondsSince(start);
-    SawThreads(work_of_iteration * static_cast<double>(part.iterations()), seconds, loop);
-    seconds_of_iteration = seconds / static_cast<double>(part.iterations());
+    const double seconds = SecondsSince(start), of_part = of_loop.Of(part.first, part.last);
+    SawThreads(of_part, seconds, loop);
+    seconds_per_work = seconds / std::max(of_part, 1.0);
     call.first = part.last;
   }
 }
 
-// A device is worth its beginning where the rest takes threads longer than that, which save as much meanwhile.
+// A device is worth its beginning where the rest takes threads longer than that, which save as much
+// meanwhile.
 bool Partitioner::DeviceTakesRest(const LoopCall& call, double work, double expected, LoopRecord& loop) {
   if (owner_ == nullptr) {
     OpenEpisode(loop);
@@ -207,9 +220,8 @@ bool Partitioner::DeviceTakesRest(const LoopCall& call, double work, double expe
                               bytes_per_second_))
     return false;
   const double saving = loop.ways.Seconds(Way::kOneThread, work) - expected;
-  FindDevice(call.site, has_device_begun_ || HasEarned(settings_.device_seconds) ||
-                            (expected > settings_.device_seconds &&
-                             HasEarned(settings_.device_seconds - std::max(0.0, saving))));
+  FindDevice(call.site, has_device_begun_ || (expected > settings_.device_seconds &&
+                                              HasEarned(settings_.device_seconds - std::max(0.0, saving))));
   return device_ != nullptr && whole_.Find(call.site, call.facts, call.first, call.last);
 }
 
@@ -228,7 +240,8 @@ bool Partitioner::CopiesInEachCall(const LoopRecord& loop) const {
 bool Partitioner::RunTuned(const LoopCall& call, double work, Way known, LoopRecord& loop) {
   constexpr double kLeastSeconds = 200e-6;  // the tuner takes some millionths
   if (settings_.split.has_value() || IsResident() ||
-      (!loop.ways.IsHostKnown(settings_.threads > 1) && known != Way::kDevice) || loop.ways.HostSeconds(work) < kLeastSeconds || (known == Way::kDevice && !CopiesInEachCall(loop)))
+      (!loop.ways.IsHostKnown(settings_.threads > 1) && known != Way::kDevice) ||
+      loop.ways.HostSeconds(work) < kLeastSeconds || (known == Way::kDevice && !CopiesInEachCall(loop)))
     return false;
   if (settings_.tuner && !has_tuner_begun_ && HasEarned(settings_.tuner_seconds)) {
     has_tuner_begun_ = has_threads_ = true;
@@ -319,45 +332,37 @@ bool Partitioner::RunResident(const LoopCall& call, double work, BlockShape bloc
 
 // On one thread, until the loops have earned threads, or it is known how long that takes: threads do what is
 // left of a long loop then.
-void Partitioner::RunAlone(const LoopCall& call, double work, LoopRecord& loop) {
+void Partitioner::RunAlone(const LoopCall& call, const LoopWork& of_loop, LoopRecord& loop) {
+  const double expected = loop.ways.Seconds(Way::kOneThread, of_loop.Of(call.first, call.last));
   const bool is_known = loop.ways.IsKnown(Way::kOneThread);
-  double most_seconds = std::numeric_limits<double>::infinity();
-  if (settings_.mode == PartitionMode::kAuto && settings_.threads > 1) {
-    most_seconds =
-        seconds_ < settings_.earned_seconds ? settings_.earned_seconds - seconds_ : Ways::kLongSeconds;
-    // Iterations may differ: what the first of them took says little of a triangle.
-    if (is_known)
-      most_seconds =
-          std::max(most_seconds, 1.5 * loop.ways.Seconds(Way::kOneThread, work) + Ways::kLongSeconds);
-  }
-  const auto start = std::chrono::steady_clock::now();
-  const auto share = [&call](int64_t iterations) {
-    return static_cast<double>(iterations) / static_cast<double>(call.iterations());
-  };
+  const bool may_leave = settings_.mode == PartitionMode::kAuto && settings_.threads > 1;
+  double most_seconds =
+      seconds_ < settings_.earned_seconds ? settings_.earned_seconds - seconds_ : Ways::kLongSeconds;
+  if (is_known) most_seconds = std::max(most_seconds, 1.5 * expected + Ways::kLongSeconds);
   // Parts become longer, as nobody knows how long an iteration takes.
   constexpr int64_t kParts = 8;
-  int64_t part = std::isinf(most_seconds) ? call.iterations()
-                 : is_known               ? (call.iterations() + kParts - 1) / kParts
-                                          : 1;
-  int64_t next = 0;
+  const bool is_short = is_known && expected < Ways::kLongSeconds / kParts;
+  int64_t part = !may_leave || is_short ? call.iterations()
+                 : is_known             ? (call.iterations() + kParts - 1) / kParts
+                                        : 1;
+  const auto start = std::chrono::steady_clock::now();
+  LoopCall rest = call;
   double alone = 0;
-  while (next < call.last && alone < most_seconds) {
-    const int64_t end = next + std::min(part, call.last - next);
-    call.site.body(next, end, call.context);
+  while (rest.first < rest.last && (rest.first == call.first || alone < most_seconds)) {
+    const int64_t end = rest.first + std::min(part, rest.iterations());
+    call.site.body(rest.first, end, call.context);
     const double now = SecondsSince(start);
     if (now - alone < most_seconds / kParts) part = std::min(2 * part, call.iterations());
     alone = now;
-    next = end;
+    rest.first = end;
   }
-  if (is_known && next < call.last) {
-    loop.ways.Exceeded(Way::kOneThread, work * share(next), alone);
+  const double done = of_loop.Of(call.first, rest.first);
+  if (is_known && rest.first < rest.last) {
+    loop.ways.Exceeded(Way::kOneThread, done, alone);
   } else {
-    loop.ways.Saw(Way::kOneThread, work * share(next), alone);
+    loop.ways.Saw(Way::kOneThread, done, alone);
   }
-  if (next == call.last) return;
-  LoopCall rest = call;
-  rest.first = next;
-  RunOnThreads(rest, work * (1 - share(next)), loop);
+  if (rest.first < rest.last) RunOnThreads(rest, of_loop, loop);
 }
 
 void Partitioner::MakePool() {
@@ -380,7 +385,7 @@ Way Partitioner::ChooseWay(const LoopCall& call, double work, LoopRecord& loop) 
     OpenEpisode(loop);
     episode_.Meet(whole_);
     const bool is_faster = DeviceIsFaster(work, loop);
-    episode_.Saves(DeviceSaves(work, loop));
+    episode_.Saves(DeviceSaves(work, loop), IsResident());
     FindDevice(call.site, is_faster && (has_device_begun_ || HasEarned(settings_.device_seconds)));
     if (is_faster && device_ != nullptr) return Way::kDevice;
   }
@@ -410,8 +415,7 @@ void Partitioner::Learn(double work, LoopRecord& loop) {
 
 void Partitioner::NoteLearned() {
   // Shorter programs need nothing to be known.
-  if (settings_.learned_path.empty() ||
-      (seconds_ < 10 * settings_.earned_seconds && !has_device_begun_))
+  if (settings_.learned_path.empty() || (seconds_ < 10 * settings_.earned_seconds && !has_device_begun_))
     return;
   loops_.ForEach([this](LoopRecord& loop) {
     LearnedLoop learned;
@@ -442,15 +446,14 @@ void Partitioner::End() {
 
 // A device of which nothing is known yet is taken to need no time: so it is tried.
 double Partitioner::DeviceSaves(double work, const LoopRecord& loop) const {
+  if (!loop.ways.IsKnown(Way::kOneThread)) return 0;
   return loop.ways.HostSecondsAtBest(work, settings_.threads) - loop.ways.Seconds(Way::kDevice, work);
 }
 
 bool Partitioner::DeviceIsFaster(double work, const LoopRecord& loop) const {
   const double saving = DeviceSaves(work, loop);
   // To leave the device is to copy all of it, and to come back again.
-  if (IsResident())
-    return loop.ways.HostSeconds(work) == 0 ||
-           saving > -2 * static_cast<double>(resident_->Bytes()) / bytes_per_second_;
+  if (IsResident()) return !episode_.HasLost(2 * static_cast<double>(resident_->Bytes()) / bytes_per_second_);
   if (!loop.ways.IsKnown(Way::kOneThread) ||
       (!loop.ways.IsHostKnown(settings_.threads > 1) && loop.ways.Seconds(Way::kDevice, work) == 0))
     return false;

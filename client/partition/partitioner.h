@@ -10,6 +10,7 @@
 #include "client/partition/device_start.h"
 #include "client/partition/episode.h"
 #include "client/partition/learned.h"
+#include "client/partition/loop_work.h"
 #include "client/partition/pool.h"
 #include "client/partition/ranges.h"
 #include "client/partition/report.h"
@@ -48,11 +49,11 @@ class Partitioner {
   // is changed.
   bool RunInside(const LoopCall& call, double work, LoopRecord& loop);
   bool RunBest(const LoopCall& call, double work, LoopRecord& loop);
-  void RunOnThreads(LoopCall call, double work, LoopRecord& loop);
+  void RunOnThreads(LoopCall call, const LoopWork& of_loop, LoopRecord& loop);
   // expected: seconds of threads for the call.
   bool DeviceTakesRest(const LoopCall& call, double work, double expected, LoopRecord& loop);
   bool RunPartitioned(const LoopCall& call, const LoopPlan& plan, LoopRecord& loop);
-  void RunAlone(const LoopCall& call, double work, LoopRecord& loop);
+  void RunAlone(const LoopCall& call, const LoopWork& of_loop, LoopRecord& loop);
   // Returns false where the device does not run the loop: then nothing of it was run.
   bool RunResident(const LoopCall& call, double work, BlockShape block, LoopRecord& loop);
   void SawThreads(double work, double seconds, LoopRecord& loop);

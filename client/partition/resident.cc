@@ -167,7 +167,8 @@ bool ResidentArrays::RunPrepared(const LoopCall& call, const LoopRanges& ranges,
     return false;
   for (uint32_t i = 0; i < arrays.size(); ++i)
     if (!arrays[i].all.empty()) NoteWritten(ranges, i);
-  log_.push_back({call.site.body, call.first, call.last, std::make_unique<ContextCopy>(call.site, call.context)});
+  log_.push_back(
+      {call.site.body, call.first, call.last, std::make_unique<ContextCopy>(call.site, call.context)});
   return true;
 }
 

@@ -61,10 +61,10 @@ typedef struct fusion_partition_site {
   // a grid of one dimension runs iteration first + t where that is below last.
   const char* device_code;
   const char* kernel;
-  // 1: an iteration of the loop consists of columns that may run at the same time. Two numbers end the facts,
-  // e0 and e1: the greatest column of iteration i is e0 + e1 * i, none where that is negative. The kernel has
-  // them as further parameters: thread (x, y) of the grid runs column x of the iterations first + y, first +
-  // y + the grid's height, ...
+  // 1: an iteration of the loop consists of columns that may run at the same time. Two numbers of the
+  // facts are e0 and e1: the greatest column of iteration i is e0 + e1 * i, none where that is negative. The
+  // kernel has them as further parameters: thread (x, y) of the grid runs column x of the iterations first +
+  // y, first + y + the grid's height, ...
   uint32_t has_columns;
   // Integers that the loop sums up are in the context, and a call of the body adds its iterations' part
   // there, in one piece: several threads may do so. How many there are; 0: the context is only read. Such a
@@ -89,7 +89,8 @@ void fusion_partition_sync(void);
 // Runs the loop's `iterations` (at least 1) and returns 1, or does nothing and returns 0: then the caller
 // runs it. work: an estimate of the loop's instructions. facts: the addresses of all arrays, then four
 // numbers for each access, c0, c1, d0, d1: iteration i touches bytes c0 + c1 * i up to and without d0 + d1 *
-// i behind the array's address; then those of the columns. Any thread may call it.
+// i behind the array's address; then the two of the columns, where there are columns; then the bits of a
+// double, an estimate of the first iteration's instructions. Any thread may call it.
 int fusion_partition_enter(fusion_partition_site* site, int64_t iterations, double work, void* context,
                            const int64_t* facts);
 

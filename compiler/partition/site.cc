@@ -81,15 +81,19 @@ class SiteWriter {
   Value* Number(const SCEV* number) { return expander_.expandCodeFor(number, number->getType(), at_); }
   Value* Constant(int64_t value) { return builder_.getInt64(static_cast<uint64_t>(value)); }
 
-  Value* Work() {
+  // Returns the instructions of an iteration: of the first one where `where` is 0, of one in the middle where
+  // it is 0.5.
+  Value* WorkOfIteration(double where) {
     Value* sum = ConstantFP::get(builder_.getDoubleTy(), 0);
     for (const auto& [nest, instructions] : facts_.work) {
       Value* times = ConstantFP::get(builder_.getDoubleTy(), instructions);
-      for (const Loop* loop : nest) times = builder_.CreateFMul(times, Trips(*loop));
+      for (const Loop* loop : nest)
+        if (loop != &numbers_.loop()) times = builder_.CreateFMul(times, Trips(*loop, where));
       sum = builder_.CreateFAdd(sum, times);
     }
     return sum;
   }
+  Value* Work() { return builder_.CreateFMul(Trips(numbers_.loop(), 0.5), WorkOfIteration(0.5)); }
 
   Value* Holds() {
     Value* all = AtLeast(facts_.last, 0);
@@ -167,9 +171,8 @@ class SiteWriter {
     return result;
   }
 
-  // Returns about how often a loop runs in one iteration of those around it: where that changes, as in the
-  // middle.
-  Value* Trips(const Loop& loop) {
+  // Returns about how often a loop runs in one iteration of those around it, so far from the first one.
+  Value* Trips(const Loop& loop, double where) {
     Ranges ranges(numbers_);
     const SCEV* last = &loop == &numbers_.loop() ? facts_.last : numbers_.LastCount(loop);
     const LinearBound bound = last == nullptr ? LinearBound() : ranges.Most(last);
@@ -177,10 +180,10 @@ class SiteWriter {
         !expander_.isSafeToExpandAt(bound.slope, at_))
       return ConstantFP::get(builder_.getDoubleTy(), kUnknownTrips);
     Value* trips = builder_.CreateFAdd(AsDouble(bound.constant), ConstantFP::get(builder_.getDoubleTy(), 1));
-    if (!bound.slope->isZero()) {
-      Value* middle =
-          builder_.CreateFMul(AsDouble(facts_.last), ConstantFP::get(builder_.getDoubleTy(), 0.5));
-      trips = builder_.CreateFAdd(trips, builder_.CreateFMul(AsDouble(bound.slope), middle));
+    if (!bound.slope->isZero() && where > 0) {
+      Value* place =
+          builder_.CreateFMul(AsDouble(facts_.last), ConstantFP::get(builder_.getDoubleTy(), where));
+      trips = builder_.CreateFAdd(trips, builder_.CreateFMul(AsDouble(bound.slope), place));
     }
     return builder_.CreateMaxNum(trips, ConstantFP::get(builder_.getDoubleTy(), 0));
   }
@@ -399,7 +402,7 @@ void MakeSite(const LoopFacts& facts, ExactNumbers& numbers, Loop& loop, const O
 
   IRBuilder<> at_entry(&*around.getEntryBlock().getFirstInsertionPt());
   auto* values =
-      ArrayType::get(builder.getInt64Ty(), facts.accesses->arrays.size() + 4 * facts.ranges.size() + 2);
+      ArrayType::get(builder.getInt64Ty(), facts.accesses->arrays.size() + 4 * facts.ranges.size() + 3);
   AllocaInst *captured = at_entry.CreateAlloca(outlined.context), *table = at_entry.CreateAlloca(values);
   for (unsigned field = 0; field < outlined.captured.size(); ++field)
     of_site(builder.CreateStore(outlined.captured[field],
@@ -423,6 +426,7 @@ void MakeSite(const LoopFacts& facts, ExactNumbers& numbers, Loop& loop, const O
   if (facts.last_column.constant != nullptr)
     for (const SCEV* number : {facts.last_column.constant, facts.last_column.slope})
       put(writer.Number(number));
+  put(builder.CreateBitCast(writer.WorkOfIteration(0), builder.getInt64Ty()));
   Value* iterations = builder.CreateAdd(writer.Number(facts.last), writer.Constant(1));
   FunctionCallee enter = module.getOrInsertFunction(
       "fusion_partition_enter",

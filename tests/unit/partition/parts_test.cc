@@ -5,13 +5,16 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cmath>
 #include <cstring>
 #include <mutex>
 #include <set>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "client/partition/array_copies.h"
+#include "client/partition/loop_work.h"
 #include "client/partition/pool.h"
 #include "client/partition/readable.h"
 #include "client/partition/simulated_device.h"
@@ -169,6 +172,26 @@ TEST(HostPoolTest, ThreadsTakeFaultsAlone) {
   pool.Finish();
   EXPECT_EQ(seen.blocked, 1) << "this thread takes signals";
   EXPECT_EQ(seen.faults_blocked, 0);
+}
+
+TEST(LoopWorkTest, IterationsOfATriangleAreAsLongAsTheyAre) {
+  // Iteration i has 3 + 2 * i instructions, or 201 - 2 * i.
+  for (const auto& [constant, slope] : {std::pair(3.0, 2.0), std::pair(201.0, -2.0), std::pair(5.0, 0.0)}) {
+    double all = 0, some = 0;
+    for (int i = 0; i < 100; ++i) {
+      all += constant + slope * i;
+      if (i >= 20 && i < 50) some += constant + slope * i;
+    }
+    const LoopWork work(all, constant, 100);
+    EXPECT_NEAR(work.Of(0, 100), all, 1e-9 * all);
+    EXPECT_NEAR(work.Of(20, 50), some, 1e-9 * all);
+  }
+  for (const double first : {-1.0, std::nan(""), 1e30, HUGE_VAL}) {
+    const LoopWork work(1000, first, 100);
+    EXPECT_NEAR(work.Of(0, 100), 1000, 1e-6);
+    EXPECT_GE(work.Of(99, 100), 0);
+  }
+  EXPECT_EQ(LoopWork(7, 7, 1).Of(0, 1), 7);
 }
 
 TEST(WaysTest, TheFasterWayIsUsedAndTheOtherTriedNowAndThen) {

@@ -290,14 +290,28 @@ TEST(EpisodeTest, CopiesArePaidForByWhatTheLoopsOfTheEpisodeSave) {
   for (int call = 0; call < 2; ++call) {
     episode.Meet(ranges);
     EXPECT_FALSE(episode.IsWorthCopies(0.01, history, kRate));
-    episode.Saves(0.01);
+    episode.Saves(0.01, false);
   }
   episode.Meet(ranges);
   EXPECT_TRUE(episode.IsWorthCopies(0.01, history, kRate));
-  episode.Saves(0.01);
+  episode.Saves(0.01, false);
   // To be called back to the host, for a loop that runs there alone, has its price.
   episode.Copied(0.024);
   EXPECT_FALSE(episode.IsWorthCopies(0.01, history, kRate));
+}
+
+TEST(EpisodeTest, LoopsThatLoseMoreThanACopyLeaveTheDevice) {
+  Episode episode;
+  episode.Saves(-1, false);
+  EXPECT_FALSE(episode.HasLost(0.5));
+  for (int loop = 0; loop < 5; ++loop) episode.Saves(-0.1, true);
+  EXPECT_FALSE(episode.HasLost(0.5 + 1e-9));
+  episode.Saves(-0.1, true);
+  EXPECT_TRUE(episode.HasLost(0.5 + 1e-9));
+  episode.Saves(0.2, true);
+  EXPECT_FALSE(episode.HasLost(0.5));
+  episode.Left();
+  EXPECT_FALSE(episode.HasLost(0));
 }
 
 TEST(EpisodeTest, LongEpisodesAreExpectedAgain) {
@@ -308,12 +322,12 @@ TEST(EpisodeTest, LongEpisodesAreExpectedAgain) {
   Episode episode;
   episode.Meet(ranges);
   EXPECT_FALSE(episode.IsWorthCopies(0.001, history, kRate));
-  episode.Saves(1);
+  episode.Saves(1, false);
   episode.End(history, kRate);
   episode.Meet(ranges);
   EXPECT_TRUE(episode.IsWorthCopies(0.001, history, kRate));
   for (int time = 0; time < 10; ++time) {
-    episode.Saves(0.001);
+    episode.Saves(0.001, false);
     episode.End(history, kRate);
     episode.Meet(ranges);
   }

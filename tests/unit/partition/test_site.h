@@ -1,6 +1,7 @@
 // Sites as the compiler would write them, made by hand.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -25,13 +26,14 @@ class TestSite {
  public:
   TestSite(fusion_partition_body body, std::vector<void*> arrays, std::vector<TestAccess> accesses,
            std::vector<fusion_partition_pointer> pointers, uint32_t context_bytes,
-           std::vector<fusion_partition_pair> pairs = {})
+           std::vector<fusion_partition_pair> pairs = {}, double first_work = -1)
       : pointers_(std::move(pointers)), pairs_(std::move(pairs)) {
     for (void* array : arrays) facts_.push_back(reinterpret_cast<int64_t>(array));
     for (const TestAccess& access : accesses) {
       accesses_.push_back({access.array, access.flags});
       facts_.insert(facts_.end(), {access.c0, access.c1, access.d0, access.d1});
     }
+    facts_.push_back(std::bit_cast<int64_t>(first_work));
     site_.version = FUSION_PARTITION_VERSION;
     site_.line = 12;
     site_.column = 3;

@@ -114,8 +114,7 @@ TEST(TunedTest, LoopsRunAsTheTunerSays) {
        {LoopPlan{0.5, 2, 2, 64, 2}, LoopPlan{1, 1, 2, 0, 0}, LoopPlan{0, 1, 1, 0, 0}}) {
     SCOPED_TRACE(std::to_string(plan.device_share));
     OnePlan::Told told;
-    Partitioner partitioner(Auto(), MakeFastDevice,
-                            [&] { return std::make_unique<OnePlan>(plan, told); });
+    Partitioner partitioner(Auto(), MakeFastDevice, [&] { return std::make_unique<OnePlan>(plan, told); });
     SlowLoop before, loop;
     for (int i = 0; i < 1000 && told.asked == 0; ++i) before.Run(partitioner);
     ASSERT_GT(told.asked, 0);
