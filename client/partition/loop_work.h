@@ -1,4 +1,4 @@
-// How much a loop has to do, iteration by iteration.
+// It estimates how much a loop has to do, iteration by iteration.
 #pragma once
 
 #include <algorithm>

@@ -140,7 +140,7 @@ bool Partitioner::RunInside(const LoopCall& call, double work, LoopRecord& loop)
 
   if (settings_.mode == PartitionMode::kAuto) Learn(work, loop);
   const auto start = std::chrono::steady_clock::now();
-  // What is stored meanwhile counts by itself.
+  // Results that are stored meanwhile count by themselves.
   const double counted = seconds_;
   if (!RunBest(call, work, loop)) return false;
   const double seconds = SecondsSince(start) - (seconds_ - counted);
