@@ -70,14 +70,13 @@ int Partitioner::Enter(fusion_partition_site* site, int64_t iterations, double w
     loop->Count(PartitionReason::kWrong);
     return 0;
   }
-  // In a child that was forked while another thread was inside this stays so for ever.
-  if (inside_.exchange(true, std::memory_order_acquire)) {
+  if (!GoInside()) {
     loop->Count(PartitionReason::kBusy);
     return 0;
   }
   if (const void* const owner = owner_; owner != nullptr && owner != CallingThread()) {
     if (IsResident()) {
-      inside_.store(false, std::memory_order_release);
+      GoOutside();
       loop->Count(PartitionReason::kBusy);
       return 0;
     }
@@ -89,16 +88,29 @@ int Partitioner::Enter(fusion_partition_site* site, int64_t iterations, double w
   } catch (const std::exception&) {
     loop->Count(PartitionReason::kNoMemory);
   }
-  inside_.store(false, std::memory_order_release);
+  GoOutside();
   return done ? 1 : 0;
 }
 
+// In a child that was forked while another thread was inside it is never possible.
+bool Partitioner::GoInside() {
+  const void* nobody = nullptr;
+  return inside_.compare_exchange_strong(nobody, CallingThread(), std::memory_order_acquire);
+}
+
+void Partitioner::GoOutside() { inside_.store(nullptr, std::memory_order_release); }
+
 void Partitioner::Sync() noexcept {
-  if (owner_ != CallingThread()) return;
-  // Others that are inside find that they have to leave.
-  while (inside_.exchange(true, std::memory_order_acquire)) std::this_thread::yield();
-  if (owner_ == CallingThread()) CloseEpisode();
-  inside_.store(false, std::memory_order_release);
+  // A handler of a signal that came while this thread was inside has nothing to wait for.
+  while (owner_ == CallingThread() && inside_ != CallingThread()) {
+    if (!GoInside()) {
+      // Another thread looks whether it may run a loop.
+      std::this_thread::yield();
+      continue;
+    }
+    if (owner_ == CallingThread()) CloseEpisode();
+    GoOutside();
+  }
 }
 
 void Partitioner::OpenEpisode(LoopRecord& loop) {
@@ -175,18 +187,27 @@ bool Partitioner::RunBest(const LoopCall& call, double work, LoopRecord& loop) {
 }
 
 // Threads run the loop, in parts where it is long: as soon as a device is there that is faster it does what
-// is left.
-void Partitioner::RunOnThreads(LoopCall call, const LoopWork& of_loop, LoopRecord& loop) {
-  MakePool();
+// is left. Some of the loop may have run before, so nothing is thrown.
+void Partitioner::RunOnThreads(LoopCall call, const LoopWork& of_loop, LoopRecord& loop) noexcept {
+  try {
+    MakePool();
+  } catch (const std::exception&) {
+    call.site.body(call.first, call.last, call.context);
+    return;
+  }
   const double threads = pool_->threads();
   bool may_leave = settings_.mode == PartitionMode::kAuto && DeviceIsWay(call);
   double seconds_per_work = loop.ways.HostSecondsAtBest(1, pool_->threads());
   while (call.first < call.last) {
     const double work = of_loop.Of(call.first, call.last), expected = seconds_per_work * work;
-    if (may_leave && DeviceTakesRest(call, work, expected, loop)) {
-      // Where it fails it is not tried again.
-      if (RunResident(call, work, BlockShape(), loop)) return;
-      StoreResident();
+    try {
+      if (may_leave && DeviceTakesRest(call, work, expected, loop)) {
+        // Where it fails it is not tried again.
+        may_leave = false;
+        if (RunResident(call, work, BlockShape(), loop)) return;
+        StoreResident();
+      }
+    } catch (const std::exception&) {
       may_leave = false;
     }
     LoopCall part = call;
@@ -248,6 +269,7 @@ bool Partitioner::RunTuned(const LoopCall& call, double work, Way known, LoopRec
     saved_seconds_ -= settings_.tuner_seconds;
     tuner_start_.Begin();
   }
+  MakePool();
   const LoopSpace space{
       settings_.threads,
       device_ != nullptr && DeviceIsWay(call) && CopiesInEachCall(loop) && device_->CanRun(call.site),
@@ -261,8 +283,9 @@ bool Partitioner::RunTuned(const LoopCall& call, double work, Way known, LoopRec
   const bool is_learned = learned != loop.learned_plans.end();
   if (is_learned) plan = learned->second;
   if (tuner != nullptr) {
+    LoopPlan& in_force = loop.plans.try_emplace(size_class, plan).first->second;
     plan = tuner->Next(loop.key, call.iterations(), work, plan, space);
-    if (!tuner->IsTrial()) loop.plans[size_class] = plan;
+    if (!tuner->IsTrial()) in_force = plan;
   } else if (!is_learned || plan.threads > settings_.threads ||
              (plan.device_share > 0 && !space.has_device)) {
     return false;
@@ -277,13 +300,13 @@ bool Partitioner::RunTuned(const LoopCall& call, double work, Way known, LoopRec
 
 // Returns false where the host had to do the device's part.
 bool Partitioner::RunPlan(const LoopCall& call, double work, const LoopPlan& plan, LoopRecord& loop) {
-  MakePool();
   LoopPlan on_host = plan;
   if (plan.device_share >= 1) {
     if (RunResident(call, work, BlockShape{plan.block_x, plan.block_y}, loop)) {
       CloseEpisode();
       return true;
     }
+    StoreResident();
     on_host.device_share = 0;
     on_host.threads = settings_.threads;
   }
@@ -435,9 +458,9 @@ void Partitioner::NoteLearned() {
 }
 
 void Partitioner::End() {
-  if (!inside_.exchange(true, std::memory_order_acquire)) {
+  if (GoInside()) {
     NoteLearned();
-    inside_.store(false, std::memory_order_release);
+    GoOutside();
   }
   tuner_start_.End();
   learned_.Save();

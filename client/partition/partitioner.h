@@ -49,7 +49,7 @@ class Partitioner {
   // is changed.
   bool RunInside(const LoopCall& call, double work, LoopRecord& loop);
   bool RunBest(const LoopCall& call, double work, LoopRecord& loop);
-  void RunOnThreads(LoopCall call, const LoopWork& of_loop, LoopRecord& loop);
+  void RunOnThreads(LoopCall call, const LoopWork& of_loop, LoopRecord& loop) noexcept;
   // expected: seconds of threads for the call.
   bool DeviceTakesRest(const LoopCall& call, double work, double expected, LoopRecord& loop);
   bool RunPartitioned(const LoopCall& call, const LoopPlan& plan, LoopRecord& loop);
@@ -79,6 +79,9 @@ class Partitioner {
   void FindDevice(const fusion_partition_site& site, bool is_wanted);
   static std::unique_ptr<PartitionDevice> MakeCudaDevice();
 
+  // Returns false where another thread is inside, or this one already.
+  bool GoInside();
+  void GoOutside();
   bool IsResident() const { return resident_ != nullptr && !resident_->empty(); }
   // The calling thread's loops have to be followed by Sync, from now on.
   void OpenEpisode(LoopRecord& loop);
@@ -89,7 +92,7 @@ class Partitioner {
   const PartitionSettings settings_;
   LoopRecords loops_;
   std::atomic<bool> has_threads_{false};
-  std::atomic<bool> inside_{false};
+  std::atomic<const void*> inside_{nullptr};  // the thread that is; null: none
   DeviceStart start_;
   // The thread whose episode is open; null: there is none.
   std::atomic<const void*> owner_{nullptr};

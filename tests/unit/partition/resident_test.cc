@@ -244,6 +244,26 @@ TEST(ResidentArraysTest, AnotherThreadRunsItsLoopsItself) {
   EXPECT_EQ(other.to[7], 1);
 }
 
+// As a handler of a signal does that comes while the loop runs.
+TEST(ResidentArraysTest, AnAnswerToASignalDoesNotWaitForTheLoop) {
+  static Partitioner* inside = nullptr;
+  Partitioner partitioner(OnSimulatedDevice(1));
+  inside = &partitioner;
+  std::vector<double> values(100);
+  double* pointer = values.data();
+  TestSite site(
+      [](int64_t first, int64_t last, void* context) {
+        inside->Sync();
+        for (int64_t i = first; i < last; ++i) ++(*static_cast<double**>(context))[i];
+      },
+      {pointer}, {{0, kRead | kWritten, 0, 8, 8, 8}}, {{0, 0}}, sizeof(pointer));
+  site.get()->may_stay = 1;
+  for (int call = 0; call < 3; ++call) ASSERT_EQ(site.Enter(partitioner, 100, &pointer), 1);
+  EXPECT_EQ(values[5], 0);
+  partitioner.Sync();
+  EXPECT_EQ(values, std::vector<double>(100, 3.0));
+}
+
 // Elements between those that a loop writes are another thread's, which changes them meanwhile.
 TEST(ResidentArraysTest, MemoryOfOthersIsNotChanged) {
   for (const uint32_t partial : {0u, kPartial}) {
