@@ -33,6 +33,8 @@ bool Touches(const Instruction& instruction) {
   if (auto* intrinsic = dyn_cast<IntrinsicInst>(&instruction);
       intrinsic != nullptr && intrinsic->getIntrinsicID() == Intrinsic::lifetime_start)
     return false;
+  // Assembly need not say what it touches by an address that it has.
+  if (auto* call = dyn_cast<CallBase>(&instruction); call != nullptr && call->isInlineAsm()) return true;
   return instruction.mayReadOrWriteMemory() || instruction.mayThrow();
 }
 

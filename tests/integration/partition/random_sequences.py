@@ -83,6 +83,7 @@ class Sequence:
             f"for (int i = 1; i < n * n; i++) {x}[i] = {x}[i - 1] * 0.5 + {y}[i];",
             f"{{ double s = 0; for (int i = 0; i < n; i++) s += {x}[i]; out[{k}] = s / n; }}",
             f"touch({x}, n);",
+            f'asm volatile("addq $1, (%0)" : : "r"({x} + n) : "cc");',
             f"memcpy({x}, {y} + n, n * sizeof(double));",
             f"if (out[{k}] > 3.5) return;",
             f"if (look({x}, n)) out[{k}] *= 0.5;",

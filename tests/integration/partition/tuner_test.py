@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """The online tuner of partitioned loops: its library is loaded, and a loop of simulated times converges.
 
-  tuner_test.py --driver build/release/tests/partition_tuner_driver --lib build/release/lib --bin build/release/bin
+  tuner_test.py --driver build/release/tests/partition_tuner_driver --lib build/release/lib --bin build/release/bin [--cc build/release/bin/fusion-cc]
 
+With --cc a program of plain loops tunes itself, too.
 What the tuner found is printed by fusion-client tune list and show. A program without a server, beside another one, after one that was
 killed and that ends at any moment says nothing of the tuner, and ends well.
 """
@@ -17,6 +18,20 @@ import tempfile
 
 LIMIT = 120  # seconds that a program may take
 SECTION = "partition_tuner_driver/partition/prog.c:gemm:12:3"
+
+# The tuner begins when a thirtieth of what loops have taken is a tenth of a second, at the latest.
+STEPS = """#include <stdlib.h>
+#include <time.h>
+int main(void) {
+  const int n = 2000000;
+  double *a = calloc(n, sizeof(double)), *b = calloc(n, sizeof(double));
+  if (a == NULL || b == NULL) return 1;
+  for (const time_t start = time(NULL); time(NULL) < start + 7;) {
+    for (int i = 0; i < n; i++) a[i] = .5 * a[i] + b[i];
+  }
+  return a[7] != 0;
+}
+"""
 
 
 class Programs:
@@ -83,6 +98,22 @@ def is_silent(programs):
         sys.exit("a program after one that was killed says something")
 
 
+def tunes_plain_loops(programs, compiler, folder):
+    """A sequential program has a section for its loop, and a file of what it learned, when it has run some seconds."""
+    source, program = folder / "steps.c", folder / "steps"
+    source.write_text(STEPS, encoding="utf-8")
+    subprocess.run([compiler, "-O2", "-g", source, "-o", program], check=True)
+    programs.run(program, FUSION_PARTITION_THREADS="2")
+    listed = programs.run(programs.bin / "fusion-client", "tune", "list")
+    section = expect(r"steps/partition/steps\.c:main:\d+:\d+:host", listed).group(0)
+    shown = programs.run(programs.bin / "fusion-client", "tune", "show", section)
+    expect(r"host_threads +1, 2 ", shown)
+    expect(r"best: host_threads=[12]", shown)
+    learned = next((folder / "data/partition").iterdir()).read_text(encoding="utf-8")
+    expect(r"^fusion-partition 1\n", learned)
+    expect(r"(?m)^\S*steps\.c:\d+:\d+ main ", learned)
+
+
 def ends_at_any_moment(programs):
     for milliseconds in range(0, 60, 2):
         for mode in ["end", "fork"]:
@@ -94,10 +125,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for option in ["--driver", "--lib", "--bin"]:
         parser.add_argument(option, required=True)
+    parser.add_argument("--cc")
     arguments = parser.parse_args()
     for test in [converges, is_silent, ends_at_any_moment]:
         with tempfile.TemporaryDirectory() as folder:
             test(Programs(arguments, pathlib.Path(folder)))
+    if arguments.cc:
+        with tempfile.TemporaryDirectory() as folder:
+            tunes_plain_loops(Programs(arguments, pathlib.Path(folder)), arguments.cc, pathlib.Path(folder))
     print("the tuner of partitioned loops: converges, is silent, ends at any moment")
 
 
