@@ -147,6 +147,33 @@ TEST(TunedTest, TheDeviceTakesWhatIsLeftOfALongCall) {
   partitioner.End();
 }
 
+// The first iterations take nearly nothing: nobody would think from them that the rest is worth a device.
+TEST(TunedTest, TheDeviceTakesWhatIsLeftOfATriangle) {
+  constexpr int64_t kIterations = 200;
+  PartitionSettings settings = Auto();
+  settings.tuner = false;
+  settings.device_seconds = 0.1;
+  Partitioner partitioner(settings, MakeFastDevice);
+  std::vector<double> values(kIterations);
+  double* pointer = values.data();
+  TestSite site(
+      [](int64_t first, int64_t last, void* context) {
+        for (int64_t i = first; i < last; ++i) {
+          if (!t_is_device) std::this_thread::sleep_for(std::chrono::microseconds(50 * i));
+          ++(*static_cast<double**>(context))[i];
+        }
+      },
+      {pointer}, {{0, kRead | kWritten, 0, 8, 8, 8}}, {{0, 0}}, sizeof(pointer), {}, /*first_work=*/0);
+  site.get()->device_code = "code";
+  site.get()->kernel = "kernel";
+  ASSERT_EQ(site.Enter(partitioner, kIterations, &pointer), 1);
+  partitioner.Sync();
+  EXPECT_EQ(values, std::vector<double>(kIterations, 1.0));
+  const std::string report = partitioner.Report();
+  EXPECT_GT(std::stod(report.substr(report.find("split ") + 6)), 20) << report;
+  partitioner.End();
+}
+
 TEST(TunedTest, APlanThatTheDeviceCannotRunHasFailed) {
   OnePlan::Told told;
   PartitionSettings settings = Auto();
