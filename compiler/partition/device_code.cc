@@ -1,6 +1,5 @@
 #include "compiler/partition/device_code.h"
 
-#include <llvm/ADT/ScopeExit.h>
 #include <llvm/Bitcode/BitcodeWriter.h>
 #include <llvm/IR/DebugInfo.h>
 #include <llvm/IR/IRBuilder.h>
@@ -9,8 +8,9 @@
 #include <llvm/IR/Module.h>
 #include <llvm/Support/FileSystem.h>
 #include <llvm/Support/MemoryBuffer.h>
-#include <llvm/Support/Program.h>
 #include <llvm/Transforms/Utils/Cloning.h>
+
+#include <utility>
 
 namespace fusion {
 
@@ -181,48 +181,6 @@ void MakeKernel(Module& device, Function* body, const DeviceKernel& wanted) {
           of_types, {value(kernel), MDString::get(of_types, "kernel"), value(builder.getInt32(1))}));
 }
 
-// Runs the compiler on the module. Returns its output, or "" and what it said.
-std::string Compile(const Module& device, std::string& error) {
-  const ErrorOr<std::string> compiler = sys::findProgramByName("clang-19");
-  SmallString<128> input, output, messages;
-  if (!compiler || sys::fs::createTemporaryFile("fusion", "bc", input) ||
-      sys::fs::createTemporaryFile("fusion", "ptx", output) ||
-      sys::fs::createTemporaryFile("fusion", "txt", messages)) {
-    error = compiler ? "no temporary file" : "clang-19 is not on the path";
-    return "";
-  }
-  const auto remove = make_scope_exit([&] {
-    for (const SmallString<128>& file : {input, output, messages}) sys::fs::remove(file);
-  });
-  {
-    std::error_code failed;
-    raw_fd_ostream file(input, failed);
-    WriteBitcodeToFile(device, file);
-  }
-  // Old PTX runs on every later GPU: the driver compiles it for the one that is there.
-  const StringRef arguments[] = {*compiler,
-                                 "--target=nvptx64-nvidia-cuda",
-                                 "-march=sm_75",
-                                 "-nogpulib",
-                                 "--cuda-feature=+ptx63",
-                                 "-O3",
-                                 "-Wno-everything",
-                                 "-S",
-                                 "-x",
-                                 "ir",
-                                 input,
-                                 "-o",
-                                 output};
-  const std::optional<StringRef> streams[] = {StringRef(""), StringRef(messages), StringRef(messages)};
-  const int status = sys::ExecuteAndWait(*compiler, arguments, std::nullopt, streams, kMostSeconds,
-                                         /*MemoryLimit=*/0, &error);
-  const StringRef from = status == 0 ? StringRef(output) : StringRef(messages);
-  ErrorOr<std::unique_ptr<MemoryBuffer>> text = MemoryBuffer::getFile(from);
-  if (status == 0 && text) return (*text)->getBuffer().str();
-  if (error.empty() && text) error = (*text)->getBuffer().split('\n').first.str();
-  return "";
-}
-
 }  // namespace
 
 std::string WhyNoKernel(const Function& body, const StructType& context) {
@@ -237,8 +195,12 @@ std::string WhyNoKernel(const Function& body, const StructType& context) {
   return "";
 }
 
-std::string MakeDeviceCode(const Module& module, const std::vector<DeviceKernel>& kernels,
-                           std::string& error) {
+DeviceCompile::~DeviceCompile() {
+  std::string error;
+  Finish(error);
+}
+
+bool DeviceCompile::Begin(const Module& module, const std::vector<DeviceKernel>& kernels) {
   ValueToValueMapTy copies;
   std::unique_ptr<Module> device = CloneModule(module, copies, [&](const GlobalValue* global) {
     return std::any_of(kernels.begin(), kernels.end(),
@@ -255,7 +217,63 @@ std::string MakeDeviceCode(const Module& module, const std::vector<DeviceKernel>
   for (GlobalAlias& alias : make_early_inc_range(device->aliases())) alias.eraseFromParent();
   for (Function& function : make_early_inc_range(*device))
     if (function.isDeclaration() && function.use_empty()) function.eraseFromParent();
-  return Compile(*device, error);
+  return Start(*device);
+}
+
+bool DeviceCompile::Start(const Module& device) {
+  const ErrorOr<std::string> compiler = sys::findProgramByName("clang-19");
+  if (!compiler) {
+    error_ = "clang-19 is not on the path";
+    return false;
+  }
+  int number = 0;
+  for (const char* kind : {"bc", "ptx", "txt"})
+    if (sys::fs::createTemporaryFile("fusion", kind, files_[number++])) {
+      error_ = "no temporary file";
+      return false;
+    }
+  {
+    std::error_code failed;
+    raw_fd_ostream file(files_[kInput], failed);
+    WriteBitcodeToFile(device, file);
+  }
+  // Old PTX runs on every later GPU: the driver compiles it for the one that is there.
+  const StringRef arguments[] = {*compiler,
+                                 "--target=nvptx64-nvidia-cuda",
+                                 "-march=sm_75",
+                                 "-nogpulib",
+                                 "--cuda-feature=+ptx63",
+                                 "-O3",
+                                 "-Wno-everything",
+                                 "-S",
+                                 "-x",
+                                 "ir",
+                                 files_[kInput],
+                                 "-o",
+                                 files_[kOutput]};
+  const std::optional<StringRef> streams[] = {StringRef(""), StringRef(files_[kMessages]),
+                                              StringRef(files_[kMessages])};
+  bool failed = false;
+  process_ =
+      sys::ExecuteNoWait(*compiler, arguments, std::nullopt, streams, /*MemoryLimit=*/0, &error_, &failed);
+  return !failed;
+}
+
+std::string DeviceCompile::Finish(std::string& error) {
+  std::string made;
+  if (process_.Pid != sys::ProcessInfo::InvalidPid) {
+    const int status = sys::Wait(process_, kMostSeconds, &error_).ReturnCode;
+    process_ = sys::ProcessInfo();
+    const ErrorOr<std::unique_ptr<MemoryBuffer>> text =
+        MemoryBuffer::getFile(files_[status == 0 ? kOutput : kMessages]);
+    if (status == 0 && text) made = (*text)->getBuffer().str();
+    if (status != 0 && error_.empty() && text) error_ = (*text)->getBuffer().split('\n').first.str();
+  }
+  for (SmallString<128>& file : files_)
+    if (!file.empty()) sys::fs::remove(file);
+  files_ = {};
+  error = std::exchange(error_, "");
+  return made;
 }
 
 }  // namespace fusion

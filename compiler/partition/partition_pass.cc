@@ -388,8 +388,13 @@ PreservedAnalyses PartitionPass::run(Module& module, ModuleAnalysisManager&) {
   analyses.of_functions.clear();
   originals.Restore(partitioned);
   report.Write();
-  std::string text, error;
-  if (!kernels.empty()) text = MakeDeviceCode(module, kernels, error);
+  if (!kernels.empty()) device_code_->Begin(module, kernels);
+  return PreservedAnalyses::none();
+}
+
+PreservedAnalyses DeviceTextPass::run(Module& module, ModuleAnalysisManager&) {
+  std::string error;
+  const std::string text = device_code_->Finish(error);
   if (!error.empty())
     errs() << "fusion-cc: remark: the loops of " << module.getName() << " have no code for GPUs: " << error
            << "\n";

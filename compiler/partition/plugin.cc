@@ -3,6 +3,9 @@
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Passes/PassPlugin.h>
 
+#include <memory>
+
+#include "compiler/partition/device_code.h"
 #include "compiler/partition/partition_pass.h"
 
 static_assert(LLVM_VERSION_MAJOR == 19,
@@ -12,9 +15,16 @@ extern "C" LLVM_ATTRIBUTE_VISIBILITY_DEFAULT llvm::PassPluginLibraryInfo llvmGet
   return {LLVM_PLUGIN_API_VERSION, "fusion-partition", "1", [](llvm::PassBuilder& builder) {
             // Before all of -O3: later passes take loops apart, and they shall see the functions that are
             // made here.
+            const auto device_code = std::make_shared<fusion::DeviceCompile>();
             builder.registerPipelineEarlySimplificationEPCallback(
-                [](llvm::ModulePassManager& passes, llvm::OptimizationLevel level) {
-                  if (level != llvm::OptimizationLevel::O0) passes.addPass(fusion::PartitionPass());
+                [device_code](llvm::ModulePassManager& passes, llvm::OptimizationLevel level) {
+                  if (level != llvm::OptimizationLevel::O0)
+                    passes.addPass(fusion::PartitionPass(device_code));
+                });
+            builder.registerOptimizerLastEPCallback(
+                [device_code](llvm::ModulePassManager& passes, llvm::OptimizationLevel level) {
+                  if (level != llvm::OptimizationLevel::O0)
+                    passes.addPass(fusion::DeviceTextPass(device_code));
                 });
           }};
 }
