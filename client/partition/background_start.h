@@ -73,10 +73,13 @@ class BackgroundStart {
     return std::move(thing_);
   }
 
+  // The thing is not needed any more: what makes it may leave out what takes long.
+  bool IsEnding() const { return is_ending_; }
   // The process ends, which what is about to begin may not survive: waits for it, but not for ever. Nothing
   // begins after. Any thread may call it.
   void End() {
     if (IsLost()) return;
+    is_ending_ = true;
     std::unique_lock<std::mutex> lock(mutex_);
     State expected = State::kNotBegun;
     state_.compare_exchange_strong(expected, State::kDone);
@@ -96,6 +99,7 @@ class BackgroundStart {
 
   std::atomic<int> forks_{-1};  // of the process and its parents when it began; -1: it has not
   std::atomic<State> state_{State::kNotBegun};
+  std::atomic<bool> is_ending_{false};
   std::mutex mutex_;
   std::condition_variable is_done_;
   // mutex_ guards these fields.

@@ -519,11 +519,11 @@ void Partitioner::FindDevice(const fusion_partition_site& site, bool is_wanted) 
     fusion_partition_site site;
     const std::string file, code, kernel;
   };
-  start_.Begin([make = make_, copy = site.kernel == nullptr || site.device_code == nullptr
+  start_.Begin([this, make = make_, copy = site.kernel == nullptr || site.device_code == nullptr
                                          ? nullptr
                                          : std::make_shared<Copy>(site)] {
     std::unique_ptr<PartitionDevice> device = make();
-    if (device != nullptr && copy != nullptr) device->CanRun(copy->site);
+    if (device != nullptr && copy != nullptr && !start_.IsEnding()) device->CanRun(copy->site);
     return device;
   });
   if (!is_auto) start_.Wait();
