@@ -36,7 +36,10 @@ class Episode {
   // come back.
   bool HasLost(double seconds) const { return lost_ > seconds; }
   void Left() { lost_ = 0; }
-  void Copied(double seconds) { copied_seconds_ += seconds; }
+  void Copied(double seconds, bool is_resident = false) {
+    copied_seconds_ += seconds;
+    if (is_resident) lost_ += seconds;
+  }
 
   // Returns true when a loop that saves so much is to run there, with all arrays on the host now.
   bool IsWorthCopies(double saving, const EpisodeHistory& history, double bytes_per_second) const;

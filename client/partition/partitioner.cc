@@ -326,11 +326,12 @@ bool Partitioner::RunPlan(const LoopCall& call, double work, const LoopPlan& pla
 bool Partitioner::RunResident(const LoopCall& call, double work, BlockShape block, LoopRecord& loop) {
   if (!DeviceCanRun(call, loop)) return false;
   if (resident_ == nullptr) resident_ = std::make_unique<ResidentArrays>(*device_, *pool_);
+  const bool was_resident = IsResident();
   const double bytes = static_cast<double>(resident_->BytesToCopy(whole_));
   OpenEpisode(loop);
   last_on_device_ = &loop;
   const ResidentArrays::Result result = resident_->Run(call, whole_, block);
-  episode_.Copied(result.copied_seconds);
+  episode_.Copied(result.copied_seconds, was_resident);
   if (result.reason.has_value()) {
     loop.Count(*result.reason);
     if (!IsResident()) SetLeastWork(settings_.least_work);
@@ -519,9 +520,9 @@ void Partitioner::FindDevice(const fusion_partition_site& site, bool is_wanted) 
     fusion_partition_site site;
     const std::string file, code, kernel;
   };
-  start_.Begin([this, make = make_, copy = site.kernel == nullptr || site.device_code == nullptr
-                                         ? nullptr
-                                         : std::make_shared<Copy>(site)] {
+  start_.Begin([this, make = make_,
+                copy = site.kernel == nullptr || site.device_code == nullptr ? nullptr
+                                                                             : std::make_shared<Copy>(site)] {
     std::unique_ptr<PartitionDevice> device = make();
     if (device != nullptr && copy != nullptr && !start_.IsEnding()) device->CanRun(copy->site);
     return device;

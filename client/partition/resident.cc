@@ -146,6 +146,8 @@ std::optional<PartitionReason> ResidentArrays::Prepare(const LoopRanges& ranges)
   const bool is_full = std::any_of(blocks_.begin(), blocks_.end(),
                                    [](const Block& block) { return block.written.size() >= kMostWritten; });
   if ((is_full || log_.size() >= kMostLogged) && !StoreWritten()) return PartitionReason::kFault;
+  // Loops that come to other memory each time need none of what is here.
+  if (blocks_.size() >= kMostBlocks && !Store()) return PartitionReason::kFault;
   for (const ArrayRange& array : ranges.arrays())
     if (!array.all.empty() && !Cover(array.Addresses(array.all)))
       return device_.IsLost() ? PartitionReason::kFault : PartitionReason::kDeviceMemory;

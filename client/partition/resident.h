@@ -72,6 +72,7 @@ class ResidentArrays {
   };
   static constexpr size_t kMostLogged = 4096;
   static constexpr size_t kMostWritten = 256;  // in a block
+  static constexpr size_t kMostBlocks = 64;    // all of them are looked through
 
   Block* Find(ByteRange range);
   // Makes a block that has the range in it. Returns false where the device has not enough memory.

@@ -225,6 +225,16 @@ TEST(ResidentArraysTest, MoreLoopsThanAreRememberedAreStoredBetween) {
   EXPECT_THAT(partitioner.Report(), HasSubstr("fault 1"));
 }
 
+TEST(ResidentArraysTest, LoopsMayComeToOtherMemoryEachTime) {
+  Partitioner partitioner(OnSimulatedDevice(1));
+  std::vector<std::unique_ptr<SumLoop>> loops;
+  for (int i = 0; i < 500; ++i) loops.push_back(std::make_unique<SumLoop>(40));
+  for (const auto& loop : loops) ASSERT_EQ(loop->Enter(partitioner), 1);
+  for (const auto& loop : loops) ASSERT_EQ(loop->Enter(partitioner), 1);
+  partitioner.Sync();
+  for (const auto& loop : loops) EXPECT_EQ(loop->to, std::vector<double>(40, 2.0));
+}
+
 TEST(ResidentArraysTest, AnotherThreadRunsItsLoopsItself) {
   Partitioner partitioner(OnSimulatedDevice(1));
   SumLoop loop(1000), other(1000);
