@@ -7,6 +7,7 @@
 namespace fusion {
 
 std::optional<PartitionReason> SequentialCheck::Prepare() {
+  if (!EndsAreReadable(whole_)) return PartitionReason::kUnreadable;
   const std::vector<ArrayRange>& arrays = whole_.arrays();
   if (!copies_.Allocate(arrays)) return PartitionReason::kNoMemory;
   context_ = copies_.Translate(call_.site, call_.context, call_.facts);

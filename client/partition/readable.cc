@@ -22,4 +22,15 @@ bool CopyReadable(char* to, const char* from, size_t bytes) {
   return true;
 }
 
+bool EndsAreReadable(const LoopRanges& ranges) {
+  for (uint32_t i = 0; i < ranges.arrays().size(); ++i) {
+    const ArrayRange& array = ranges.arrays()[i];
+    if (array.all.empty() || array.is_unbounded || ranges.IsTouchedWhole(i)) continue;
+    char byte;
+    for (const int64_t end : {array.all.first, array.all.last - 1})
+      if (!CopyReadable(&byte, array.At(end), 1)) return false;
+  }
+  return true;
+}
+
 }  // namespace fusion

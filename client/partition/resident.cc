@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "client/partition/host_copies.h"
+#include "client/partition/readable.h"
 #include "client/partition/store_changes.h"
 
 namespace fusion {
@@ -148,6 +149,7 @@ std::optional<PartitionReason> ResidentArrays::Prepare(const LoopRanges& ranges)
   if ((is_full || log_.size() >= kMostLogged) && !StoreWritten()) return PartitionReason::kFault;
   // Loops that come to other memory each time need none of what is here.
   if (blocks_.size() >= kMostBlocks && !Store()) return PartitionReason::kFault;
+  if (!EndsAreReadable(ranges)) return PartitionReason::kUnreadable;
   for (const ArrayRange& array : ranges.arrays())
     if (!array.all.empty() && !Cover(array.Addresses(array.all)))
       return device_.IsLost() ? PartitionReason::kFault : PartitionReason::kDeviceMemory;

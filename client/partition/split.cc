@@ -61,6 +61,7 @@ std::optional<PartitionReason> DevicePart::Prepare() {
   if (!ranges_.Find(call_.site, call_.facts, call_.first, last_) ||
       !host_ranges.Find(call_.site, call_.facts, last_, call_.last))
     return PartitionReason::kRanges;
+  if (!EndsAreReadable(ranges_)) return PartitionReason::kUnreadable;
   const std::vector<ArrayRange>& arrays = ranges_.arrays();
   if (!copies_.Allocate(arrays))
     return device_.IsLost() ? PartitionReason::kFault : PartitionReason::kDeviceMemory;

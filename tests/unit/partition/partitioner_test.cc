@@ -298,6 +298,27 @@ struct Gate {
   std::promise<void> inside, may_end;
 };
 
+// An inner loop that does not run may seem to reach far behind its array. No copy of that is made.
+TEST(PartitionerTest, RangesThatEndOutsideOfMemoryAreNotCopied) {
+  std::vector<double> values(10, 1.0);
+  double* pointer = values.data();
+  constexpr int64_t kFar = int64_t{1} << 40;
+  TestSite site(
+      [](int64_t first, int64_t last, void* context) {
+        for (int64_t i = first; i < last; ++i) ++(*static_cast<double**>(context))[i];
+      },
+      {pointer}, {{0, kRead | kWritten | kPartial, 0, 8, kFar, 8}}, {{0, 0}}, sizeof(pointer));
+  for (const double split : {0.5, 1.0}) {
+    PartitionSettings settings = OnSimulatedDevice(split);
+    settings.simulated.memory_bytes = 0;  // it is not asked for any
+    Partitioner partitioner(settings);
+    ASSERT_EQ(site.Enter(partitioner, 10, &pointer), 1);
+    EXPECT_THAT(partitioner.Report(), HasSubstr("unreadable 1\n"));
+    site.get()->state = nullptr;
+  }
+  EXPECT_EQ(values, std::vector<double>(10, 3.0));
+}
+
 TEST(PartitionerTest, OneThreadAtATimeIsInside) {
   PartitionSettings settings = OnSimulatedDevice();
   settings.mode = PartitionMode::kHost;
