@@ -45,7 +45,7 @@ double WorkOfFirst(const LoopCall& call) {
 
 }  // namespace
 
-Partitioner::Partitioner(const PartitionSettings& settings, DeviceStart::Make make,
+Partitioner::Partitioner(const PartitionSettings& settings, BackgroundStart<PartitionDevice>::Make make,
                          TunerStart::Make make_tuner)
     : settings_(settings),
       tuner_start_(std::move(make_tuner)),
@@ -566,10 +566,9 @@ bool Partitioner::RunPartitioned(const LoopCall& call, const LoopPlan& plan, Loo
       return false;
     }
   }
-  SplitPlan split{IterationsOf(plan.device_share, call.iterations()), plan.chunks, plan.threads,
-                  BlockShape{plan.block_x, plan.block_y}};
-  if (split.device_iterations > 0 && !DeviceCanRun(call, loop)) split.device_iterations = 0;
-  const SplitResult result = RunSplit(call, split, device_.get(), *pool_);
+  int64_t device_iterations = IterationsOf(plan.device_share, call.iterations());
+  if (device_iterations > 0 && !DeviceCanRun(call, loop)) device_iterations = 0;
+  const SplitResult result = RunSplit(call, device_iterations, plan, device_.get(), *pool_);
   loop.threads = std::max<int>(loop.threads, std::min(plan.threads, pool_->threads()));
   if (result.reason.has_value()) loop.Count(*result.reason);
   loop.device_iterations = loop.device_iterations + static_cast<double>(result.device_iterations);

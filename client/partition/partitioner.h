@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
+#include "client/partition/background_start.h"
 #include "client/partition/device.h"
-#include "client/partition/device_start.h"
 #include "client/partition/episode.h"
 #include "client/partition/learned.h"
 #include "client/partition/loop_work.h"
@@ -27,7 +27,8 @@ class Partitioner {
  public:
   // Devices that are not simulated are made by `make` in a thread, when one is needed.
   // make_tuner: as of TunerStart.
-  explicit Partitioner(const PartitionSettings& settings, DeviceStart::Make make = MakeCudaDevice,
+  explicit Partitioner(const PartitionSettings& settings,
+                       BackgroundStart<PartitionDevice>::Make make = MakeCudaDevice,
                        TunerStart::Make make_tuner = nullptr);
 
   // These do what the functions of site.h do. A site keeps to one object.
@@ -93,7 +94,7 @@ class Partitioner {
   LoopRecords loops_;
   std::atomic<bool> has_threads_{false};
   std::atomic<const void*> inside_{nullptr};  // the thread that is; null: none
-  DeviceStart start_;
+  BackgroundStart<PartitionDevice> start_;
   // The thread whose episode is open; null: there is none.
   std::atomic<const void*> owner_{nullptr};
 
@@ -101,7 +102,7 @@ class Partitioner {
   Learned learned_;
 
   // The thread that is inside uses these fields.
-  const DeviceStart::Make make_;
+  const BackgroundStart<PartitionDevice>::Make make_;
   std::unique_ptr<PartitionDevice> device_;  // null: there is none, or not yet
   std::unique_ptr<HostPool> pool_;           // made when it is first needed
   std::unique_ptr<ResidentArrays> resident_;

@@ -144,9 +144,9 @@ void DevicePart::Store() {
 
 }  // namespace
 
-SplitResult RunSplit(const LoopCall& call, const SplitPlan& plan, PartitionDevice* device, HostPool& pool) {
+SplitResult RunSplit(const LoopCall& call, int64_t device_iterations, const LoopPlan& plan,
+                     PartitionDevice* device, HostPool& pool) {
   SplitResult result;
-  int64_t device_iterations = plan.device_iterations;
   std::optional<DevicePart> part;
   if (device != nullptr && device_iterations > 0) {
     try {
@@ -161,7 +161,7 @@ SplitResult RunSplit(const LoopCall& call, const SplitPlan& plan, PartitionDevic
 
   const int64_t host_first = call.first + device_iterations;
   pool.Begin(call.site.body, call.context, host_first, call.last, plan.threads);
-  bool succeeded = !part.has_value() || part->Run(plan.chunks, plan.block);
+  bool succeeded = !part.has_value() || part->Run(plan.chunks, BlockShape{plan.block_x, plan.block_y});
   pool.Finish();
   if (!part.has_value()) return result;
   succeeded = succeeded && part->Download();

@@ -5,6 +5,7 @@
 #include <exception>
 
 #include "client/partition/size_class.h"
+#include "client/partition/stable_hash.h"
 
 namespace fusion {
 namespace {
@@ -64,10 +65,10 @@ std::string PlanTuner::SectionName(const LoopKey& key) {
                      (line == key.place.npos ? "" : key.place.substr(line));
   constexpr size_t kLongest = 190;  // the tuner takes 200 bytes
   if (name.size() > kLongest) {
-    uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
-    for (const char each : name) hash = (hash ^ static_cast<unsigned char>(each)) * 0x100000001b3;
+    StableHash hash;
+    hash.Add(name.data(), name.size());
     char digits[18];
-    std::snprintf(digits, sizeof(digits), "~%016llx", static_cast<unsigned long long>(hash));
+    std::snprintf(digits, sizeof(digits), "~%016llx", static_cast<unsigned long long>(hash.hash()));
     name = name.substr(0, kLongest - 17) + digits;
   }
   for (char& each : name)
