@@ -42,28 +42,7 @@ RUN_LIMIT = 300
 MODES = {"one thread": {"FUSION_PARTITION": "host", "FUSION_PARTITION_THREADS": "1"}, "off": {"FUSION_PARTITION": "off"}, "auto": {}}
 
 # Sizes, and how often the kernel runs, are arguments of the program: nothing of them is known to the compilers.
-DRIVER_HEAD = r"""
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
-static uint64_t state = 1;
-static double uniform(void)
-{
-  state = state * 6364136223846793005u + 1442695040888963407u;
-  return (double)(state >> 33) / 2147483648.0;
-}
-
-static double now(void)
-{
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return time.tv_sec + time.tv_nsec * 1e-9;
-}
-
-static uint64_t hash(uint64_t so_far, const void *memory, size_t bytes)
+DRIVER_HEAD = polybench.DRIVER_START + r"""static uint64_t hash(uint64_t so_far, const void *memory, size_t bytes)
 {
   for (size_t k = 0; k + 4 <= bytes; k += 4) {
     uint32_t word;

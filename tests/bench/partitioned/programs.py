@@ -57,28 +57,7 @@ SIZES = {
 }
 
 # `call SECONDS HASH` is printed for each call, `sample SUM` of some entries at the end, `start SECONDS` where a device is started before.
-DRIVER_HEAD = r"""
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
-static uint64_t state = 1;
-static double uniform(void)
-{
-  state = state * 6364136223846793005u + 1442695040888963407u;
-  return (double)(state >> 33) / 2147483648.0;
-}
-
-static double now(void)
-{
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return time.tv_sec + time.tv_nsec * 1e-9;
-}
-
-/* Four lanes of eight bytes: a product at a time would take longer than some of the kernels. */
+DRIVER_HEAD = polybench.DRIVER_START + r"""/* Four lanes of eight bytes: a product at a time would take longer than some of the kernels. */
 static uint64_t hash(uint64_t so_far, const void *memory, size_t bytes)
 {
   const uint64_t prime = 1099511628211u;

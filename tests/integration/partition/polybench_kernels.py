@@ -23,6 +23,29 @@ SPELLINGS = ("const", "default", "vla", "vlar", "flat", "flatr")
 MARK = "/*P*/"
 MARKED_LOOPS = 52
 MARKED_KERNELS = 25
+# Programs that time kernels begin so: numbers from 0 to 1, and seconds.
+DRIVER_START = r"""
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static uint64_t state = 1;
+static double uniform(void)
+{
+  state = state * 6364136223846793005u + 1442695040888963407u;
+  return (double)(state >> 33) / 2147483648.0;
+}
+
+static double now(void)
+{
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return time.tv_sec + time.tv_nsec * 1e-9;
+}
+
+"""
 
 
 @dataclasses.dataclass

@@ -206,7 +206,7 @@ TEST(WaysTest, TheFasterWayIsUsedAndTheOtherTriedNowAndThen) {
       ++calls[static_cast<size_t>(way)];
       ways.Saw(way, 1e6, way == faster ? 0.01 : 0.02);
     }
-    // What the other takes beyond is a hundredth of the time.
+    // The other way takes a hundredth of the time beyond.
     EXPECT_GT(calls[static_cast<size_t>(faster)], 980);
     for (const int count : calls) EXPECT_GE(count, Ways::kFirstTries + 4);
   }

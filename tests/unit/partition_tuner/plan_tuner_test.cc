@@ -211,7 +211,7 @@ TEST_F(PlanTunerTest, ProposalsCostTheirShareAtMost) {
   plans_->Finish();  // the server calls the functions above until then
 }
 
-// What the server has found is compared with what is known, and then in force.
+// The plan that the server has found is compared with what is known, and then in force.
 TEST_F(PlanTunerTest, AFasterPlanComesIntoForce) {
   server_.SetChoice([](const v1::DeclareSection&) { return ChoiceOf({700, 2, 4, 256, 1}, 1, v1::BOUNDED); });
   Start();
@@ -225,7 +225,7 @@ TEST_F(PlanTunerTest, AFasterPlanComesIntoForce) {
   }));
 }
 
-// What the server takes for the best is slower than what is known: it stays a candidate, no more.
+// The server's best plan is slower than what is known: it stays a candidate, no more.
 TEST_F(PlanTunerTest, ASlowerPlanDoesNot) {
   server_.SetChoice([](const v1::DeclareSection&) {
     return ChoiceOf({700, 2, 4, 256, 1}, 1, v1::CONVERGED);

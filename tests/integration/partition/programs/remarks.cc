@@ -1,5 +1,4 @@
-// What the compiler says of loops. The comment before each loop is its whole remark; nobody runs this
-// program.
+// The comment before each loop is all that the compiler says of it. Nobody runs this program.
 #include <csetjmp>
 #include <cstdint>
 #include <cstdlib>

@@ -26,7 +26,7 @@ fusion::TunerStart& Start() {
   return *start;
 }
 
-// Of the longer part: the device is as fast as makes `best` the best share.
+// A call takes as long as its longer part: the device is as fast as makes `best` the best share.
 double SecondsOf(const fusion::LoopPlan& plan, double best) {
   const double device = plan.device_share / best, host = (1 - plan.device_share) / (1 - best);
   return 1e-3 * (device > host ? device : host) * (1 + .02 * std::fabs(std::log2(plan.chunks / 4.0)));
