@@ -15,6 +15,7 @@ namespace {
 
 // So many threads can have 255 registers each, the most there are: every kernel can be launched.
 constexpr int64_t kBlockThreads = 256;
+constexpr int64_t kWarpThreads = 32;
 constexpr int64_t kMostBlocks = INT32_MAX;
 constexpr int64_t kMostHeight = 65535;  // of a grid; iterations beyond are further rounds of the same threads
 constexpr int64_t kColumnThreads = 64;  // neighbours of one iteration: two warps, whose accesses coalesce
@@ -71,16 +72,21 @@ std::unique_ptr<CudaDevice> CudaDevice::Make(const CudaDriver& driver) {
   for (Lane& lane : lanes)
     has_streams = has_streams && driver.create_stream(&lane.stream, kCudaStreamOfItsOwn) == 0;
   const bool has_pool = has_streams && KeepMemoryInPool(driver, device);
+  int multiprocessors = 0;
+  if (driver.device_attribute(&multiprocessors, kCudaMultiprocessors, device) != 0 || multiprocessors < 1)
+    multiprocessors = 1;
   if (driver.pop_context(&popped) != 0 || !has_streams) return nullptr;
-  return std::unique_ptr<CudaDevice>(new CudaDevice(driver, context, stream, lanes, has_pool));
+  return std::unique_ptr<CudaDevice>(
+      new CudaDevice(driver, context, stream, lanes, has_pool, multiprocessors));
 }
 
 CudaDevice::CudaDevice(const CudaDriver& driver, void* context, void* stream, std::array<Lane, 2> lanes,
-                       bool has_pool)
+                       bool has_pool, int64_t multiprocessors)
     : driver_(driver),
       context_(context),
       stream_(stream),
       has_pool_(has_pool),
+      multiprocessors_(multiprocessors),
       process_(getpid()),
       lanes_(lanes) {}
 
@@ -205,7 +211,11 @@ bool CudaDevice::Run(const fusion_partition_site& site, int64_t first, int64_t l
   const Kernel kernel = KernelOf(site);
   if (site.has_columns != 0)
     return RunColumns(kernel, first, last, context, facts + site.arrays + 4 * size_t{site.accesses}, block);
-  const int64_t threads = block.x > 0 ? std::min<int64_t>(block.x, kernel.most_threads) : kBlockThreads;
+  // Few iterations are spread over all multiprocessors.
+  const int64_t each = (last - first + multiprocessors_ - 1) / multiprocessors_;
+  const int64_t threads = block.x > 0 ? std::min<int64_t>(block.x, kernel.most_threads)
+                                      : std::clamp((each + kWarpThreads - 1) / kWarpThreads * kWarpThreads,
+                                                   kWarpThreads, kBlockThreads);
   return InContext([&] {
     while (first < last) {
       int64_t part_last = first + std::min(last - first, kMostBlocks * threads);
@@ -224,8 +234,8 @@ bool CudaDevice::RunColumns(const Kernel& kernel, int64_t first, int64_t last, v
                             const int64_t* greatest, BlockShape block) {
   int64_t constant = greatest[0], slope = greatest[1];
   // The compiled program has asked that these numbers are far from the largest.
-  const int64_t columns = std::max(constant + slope * first, constant + slope * (last - 1)) + 1;
-  if (columns <= 0 || first >= last) return true;
+  const int64_t columns = std::max({constant + slope * first, constant + slope * (last - 1), int64_t{0}}) + 1;
+  if (first >= last) return true;
   const int64_t most_threads = block.x > 0 || block.y > 0 ? kernel.most_threads : kBlockThreads;
   const int64_t columns_of_block = block.x > 0 ? std::min<int64_t>(block.x, most_threads) : kColumnThreads;
   const int64_t width = (columns + columns_of_block - 1) / columns_of_block;

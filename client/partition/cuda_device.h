@@ -48,7 +48,8 @@ class CudaDevice : public PartitionDevice {
     char* memory = nullptr;
   };
 
-  CudaDevice(const CudaDriver& driver, void* context, void* stream, std::array<Lane, 2> lanes, bool has_pool);
+  CudaDevice(const CudaDriver& driver, void* context, void* stream, std::array<Lane, 2> lanes, bool has_pool,
+             int64_t multiprocessors);
 
   struct Kernel {
     void* function = nullptr;  // null: there is none
@@ -73,6 +74,7 @@ class CudaDevice : public PartitionDevice {
   void* const context_;
   void* const stream_;
   const bool has_pool_;
+  const int64_t multiprocessors_;
   const pid_t process_;
   bool is_lost_ = false;
   std::array<Lane, 2> lanes_;

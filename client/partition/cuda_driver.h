@@ -40,8 +40,9 @@ struct CudaDriver {
 
 // Values of cuda.h.
 inline constexpr int kCudaOutOfMemory = 2;
-inline constexpr int kCudaDeinitialized = 4;  // the process is about to end
-inline constexpr int kCudaHasPools = 115;     // an attribute of devices
+inline constexpr int kCudaDeinitialized = 4;     // the process is about to end
+inline constexpr int kCudaMultiprocessors = 16;  // attributes of devices
+inline constexpr int kCudaHasPools = 115;
 inline constexpr int kCudaPoolKeeps = 4;  // an attribute of pools, uint64_t: bytes that are not given back
 inline constexpr int kCudaErrorLog = 5;   // options of modules
 inline constexpr int kCudaErrorLogBytes = 6;

@@ -17,6 +17,8 @@ struct LoopAccess {
   unsigned array;  // in LoopAccesses::arrays
   LoopNest nest;
   const llvm::SCEV* offset;  // behind the array's address, bytes, exact; null where it is no affine number
+  // Accesses of an array that belong to different parts of it touch different bytes in all of the loop.
+  unsigned part = 0;
 };
 
 struct LoopArray {

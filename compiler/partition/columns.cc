@@ -69,11 +69,13 @@ int ColumnOf(const LoopAccess& access, ColumnLoops which) {
   return 0;
 }
 
-// Returns true when accesses of two different columns of one iteration may meet.
+// Returns true when accesses of two different columns of one iteration may meet. What belongs to no column is
+// done by all.
 bool ColumnsMeet(int column_of_one, int column_of_other, const isl::map& elements,
                  const isl::map& elements_of_other) {
   const isl::map both =
       elements.apply_range(elements_of_other.reverse()).equate(isl::dim::in, 0, isl::dim::out, 0);
+  if (column_of_one == 0 || column_of_other == 0) return !both.is_empty().is_true();
   const isl::map same = both.equate(isl::dim::in, column_of_one, isl::dim::out, column_of_other);
   return !both.subtract(same).is_empty().is_true();
 }
@@ -106,7 +108,8 @@ bool AreColumns(ColumnLoops which, const LoopInfo& loops, const LoopAccesses& ac
       std::vector<std::pair<const LoopAccess*, isl::map>> touched;
       for (const LoopAccess& access : accesses.accesses) {
         if (access.array != array) continue;
-        if (ColumnOf(access, which) == 0) return false;
+        // A store beside the columns, whose value is the same in all of them, may be repeated.
+        if (ColumnOf(access, which) == 0 && access.nest.size() > 1) return false;
         touched.push_back({&access, elements.Of(access)});
         if (touched.back().second.is_null()) apart = false;
       }
@@ -117,8 +120,9 @@ bool AreColumns(ColumnLoops which, const LoopInfo& loops, const LoopAccesses& ac
       }
       for (const auto& [writer, written] : touched)
         for (const auto& [other, of_other] : touched)
-          if (writer->written && ColumnsMeet(ColumnOf(*writer, which), ColumnOf(*other, which),
-                                             written.intersect_params(assumed), of_other))
+          if (writer->written && !(writer == other && ColumnOf(*writer, which) == 0) &&
+              ColumnsMeet(ColumnOf(*writer, which), ColumnOf(*other, which),
+                          written.intersect_params(assumed), of_other))
             apart = false;
       if (apart) break;
     }

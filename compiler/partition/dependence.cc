@@ -8,27 +8,62 @@ using namespace llvm;
 
 namespace {
 
+using Touched = std::vector<std::pair<LoopAccess*, isl::map>>;
+
+// Gives accesses that never meet, in whatever iterations, different parts of the array.
+void FindParts(const Touched& touched, const isl::set& holds) {
+  std::vector<isl::set> elements;
+  for (unsigned at = 0; at < touched.size(); ++at) {
+    elements.push_back(touched[at].second.intersect_params(holds).range());
+    touched[at].first->part = at;
+    for (unsigned before = 0; before < at; ++before) {
+      const unsigned met = touched[before].first->part;
+      if (met == at || elements[before].is_disjoint(elements[at]).is_true()) continue;
+      for (unsigned other = 0; other < at; ++other)
+        if (touched[other].first->part == met) touched[other].first->part = at;
+    }
+  }
+}
+
+// Finds innermost loops of which one iteration writes what another touches.
+void FindDependent(const Touched& touched, const isl::set& holds, SmallPtrSet<const Loop*, 4>& dependent) {
+  for (const auto& [writer, written] : touched)
+    for (const auto& [other, of_other] : touched) {
+      const Loop* inner = writer->nest.back();
+      if (!writer->written || writer->part != other->part || other->nest.back() != inner ||
+          !inner->isInnermost())
+        continue;
+      isl::map both = written.apply_range(of_other.reverse()).intersect_params(holds);
+      const unsigned depth = static_cast<unsigned>(writer->nest.size());
+      for (unsigned at = 0; at + 1 < depth; ++at)
+        both = both.equate(isl::dim::in, static_cast<int>(at), isl::dim::out, static_cast<int>(at));
+      const int last = static_cast<int>(depth) - 1;
+      if (!both.subtract(both.equate(isl::dim::in, last, isl::dim::out, last)).is_empty().is_true())
+        dependent.insert(inner);
+    }
+}
+
 // For one shape of one array that is written.
-Independence OfShape(const LoopAccesses& accesses, unsigned array, const ArrayShape& shape,
-                     ExactNumbers& numbers, IterationSpace& space, const isl::set& assumed) {
+Independence OfShape(LoopAccesses& accesses, unsigned array, const ArrayShape& shape, ExactNumbers& numbers,
+                     IterationSpace& space, const isl::set& assumed) {
+  const auto no = [](const std::string& why) { return Independence{why, {}, {}}; };
   Elements elements(shape, numbers, space);
   // Assumptions that hold only where loops have nothing to do are of no use.
   isl::set usual = isl::manage(isl_set_universe(isl_space_params_alloc(space.context().get(), 0)));
   const std::string name = NameOf(accesses.arrays[array]);
-  std::vector<std::pair<const LoopAccess*, isl::map>> touched;
-  for (const LoopAccess& access : accesses.accesses) {
+  Touched touched;
+  for (LoopAccess& access : accesses.accesses) {
     if (access.array != array) continue;
     touched.push_back({&access, elements.Of(access)});
     usual = usual.intersect_params(space.Usual(access.nest));
     if (touched.back().second.is_null())
-      return {"where it " + std::string(access.written ? "writes " : "reads ") + name +
-                  LineOf(*access.instruction) + " is not an affine function of its counters",
-              {}};
+      return no("where it " + std::string(access.written ? "writes " : "reads ") + name +
+                LineOf(*access.instruction) + " is not an affine function of its counters");
   }
-  const isl::set known = space.Known();
+  const isl::set reached = space.Known(), known = reached.intersect_params(space.Repeats());
   const isl::set holds = assumed.intersect_params(elements.within()).coalesce();
   if (!holds.intersect_params(known).intersect_params(usual).is_empty().is_false())
-    return {"rows of " + name + " may overlap", {}};
+    return no("rows of " + name + " may overlap");
   for (const auto& [writer, written] : touched) {
     if (!writer->written) continue;
     for (const auto& [other, elements_of_other] : touched) {
@@ -38,19 +73,22 @@ Independence OfShape(const LoopAccesses& accesses, unsigned array, const ArraySh
       const isl::boolean apart = both.subtract(same).is_empty();
       if (apart.is_true()) continue;
       if (apart.is_error())
-        return {"it takes too long to find out whether iterations share elements of " + name, {}};
-      return {"iterations may share elements of " + name + ": one writes" + LineOf(*writer->instruction) +
-                  " what another " + (other->written ? "writes" : "reads") + LineOf(*other->instruction),
-              {}};
+        return no("it takes too long to find out whether iterations share elements of " + name);
+      return no("iterations may share elements of " + name + ": one writes" + LineOf(*writer->instruction) +
+                " what another " + (other->written ? "writes" : "reads") + LineOf(*other->instruction));
     }
   }
-  return {"", holds};
+  Independence found{"", holds, {}};
+  FindParts(touched, holds.intersect_params(reached));
+  FindDependent(touched, holds.intersect_params(reached), found.dependent);
+  return found;
 }
 
 }  // namespace
 
-Independence FindDependence(const LoopAccesses& accesses, ExactNumbers& numbers, IterationSpace& space) {
+Independence FindDependence(LoopAccesses& accesses, ExactNumbers& numbers, IterationSpace& space) {
   isl::set assumed = isl::manage(isl_set_universe(isl_space_params_alloc(space.context().get(), 0)));
+  SmallPtrSet<const Loop*, 4> dependent;
   for (unsigned array = 0; array < accesses.arrays.size(); ++array) {
     if (!accesses.arrays[array].written) continue;
     Independence found;
@@ -60,8 +98,9 @@ Independence FindDependence(const LoopAccesses& accesses, ExactNumbers& numbers,
     }
     if (!found.why_not.empty()) return found;
     assumed = found.assumed;
+    dependent.insert(found.dependent.begin(), found.dependent.end());
   }
-  return {"", isl::manage(isl_set_remove_redundancies(assumed.coalesce().release()))};
+  return {"", isl::manage(isl_set_remove_redundancies(assumed.coalesce().release())), dependent};
 }
 
 }  // namespace fusion

@@ -12,6 +12,8 @@
 
 #include <utility>
 
+#include "compiler/partition/loads_first.h"
+
 namespace fusion {
 
 using namespace llvm;
@@ -121,6 +123,7 @@ void MakeKernel(Module& device, Function* body, const DeviceKernel& wanted) {
   const bool has_columns = wanted.columns != ColumnLoops::kNone;
   if (has_columns) body = OfColumn(*body, wanted.columns);
   if (body == nullptr) return;  // the run time finds no kernel, and the loop runs on the host
+  PutLoadsFirst(*body);
   body->addFnAttr(Attribute::AlwaysInline);
   body->addFnAttr(Attribute::NoUnwind);
   body->setLinkage(GlobalValue::InternalLinkage);
@@ -157,7 +160,10 @@ void MakeKernel(Module& device, Function* body, const DeviceKernel& wanted) {
     builder.SetInsertPoint(run);
     PHINode* iteration = builder.CreatePHI(integer, 2, "iteration");
     iteration->addIncoming(start, entry);
-    Value* greatest = builder.CreateAdd(kernel->getArg(3), builder.CreateMul(kernel->getArg(4), iteration));
+    // Column 0 does what an iteration does beside its columns, even where there are none.
+    Value* greatest = builder.CreateBinaryIntrinsic(
+        Intrinsic::smax, builder.getInt64(0),
+        builder.CreateAdd(kernel->getArg(3), builder.CreateMul(kernel->getArg(4), iteration)));
     builder.CreateCondBr(builder.CreateICmpSLE(x, greatest), column, next);
     builder.SetInsertPoint(column);
     builder.CreateCall(body, {iteration, after(iteration), context, x});

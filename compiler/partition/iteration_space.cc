@@ -116,10 +116,15 @@ isl::set IterationSpace::Known() {
     const isl::pw_aff most = last == nullptr ? isl::pw_aff() : Affine(last, none);
     if (!most.is_null()) known = known.intersect_params(value.le_set(most).params());
   }
+  return known;
+}
+
+isl::set IterationSpace::Repeats() {
+  const LoopNest none;
   const SCEV* last = numbers_.LastCount(numbers_.loop());
   const isl::pw_aff count = last == nullptr ? isl::pw_aff() : Affine(last, none);
-  if (!count.is_null()) known = known.intersect_params(count.ge_set(Constant(1, none)).params());
-  return known;
+  if (count.is_null()) return isl::manage(isl_set_universe(isl_space_params_alloc(context_, 0)));
+  return count.ge_set(Constant(1, none)).params();
 }
 
 isl::set IterationSpace::Usual(const LoopNest& nest) {

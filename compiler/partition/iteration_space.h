@@ -29,8 +29,10 @@ class IterationSpace {
   // Iterations of the innermost loop of `nest`, more where a loop's count is not known.
   isl::set Domain(const LoopNest& nest);
   // Returns the parameters for which the loop may be reached: counters of the loops around it are in their
-  // ranges, and the loop has two iterations at least, as no fewer need to be proved independent.
+  // ranges.
   isl::set Known();
+  // Where the loop has two iterations at least: no fewer need to be proved independent.
+  isl::set Repeats();
   // Where every loop of `nest` runs twice at least, in some iteration of those around it.
   isl::set Usual(const LoopNest& nest);
 

@@ -1,5 +1,6 @@
 #include "compiler/partition/outline.h"
 
+#include <llvm/ADT/MapVector.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/MDBuilder.h>
@@ -36,22 +37,25 @@ SetVector<Value*> UsedFromOutside(const Loop& loop, const LoopAccesses& accesses
   return used;
 }
 
-// Loads and stores of different arrays touch different memory: the program has asked before.
+// Loads and stores of different arrays, or parts of one, touch different memory: the program has asked
+// before.
 void SayThatArraysAreApart(const LoopAccesses& accesses, ValueToValueMapTy& copies, LLVMContext& context) {
   MDBuilder metadata(context);
   MDNode* domain = metadata.createAnonymousAliasScopeDomain("fusion");
-  std::vector<MDNode*> scopes;
-  for (size_t array = 0; array < accesses.arrays.size(); ++array)
-    scopes.push_back(metadata.createAnonymousAliasScope(domain));
+  MapVector<std::pair<unsigned, unsigned>, MDNode*> scopes;  // of an array and a part
+  for (const LoopAccess& access : accesses.accesses)
+    if (MDNode*& scope = scopes[{access.array, access.part}]; scope == nullptr)
+      scope = metadata.createAnonymousAliasScope(domain);
   for (const LoopAccess& access : accesses.accesses) {
     auto* copy = cast<Instruction>(copies[access.instruction]);
-    SmallVector<Metadata*, 8> own{scopes[access.array]}, others;
-    for (size_t array = 0; array < scopes.size(); ++array)
-      if (array != access.array) others.push_back(scopes[array]);
+    MDNode* own = scopes[{access.array, access.part}];
+    SmallVector<Metadata*, 8> others;
+    for (const auto& [place, scope] : scopes)
+      if (scope != own) others.push_back(scope);
     auto add = [&](unsigned kind, ArrayRef<Metadata*> more) {
       copy->setMetadata(kind, MDNode::concatenate(copy->getMetadata(kind), MDNode::get(context, more)));
     };
-    add(LLVMContext::MD_alias_scope, own);
+    add(LLVMContext::MD_alias_scope, {own});
     if (!others.empty()) add(LLVMContext::MD_noalias, others);
   }
 }

@@ -20,6 +20,7 @@
 #include "compiler/partition/columns.h"
 #include "compiler/partition/device_code.h"
 #include "compiler/partition/effects.h"
+#include "compiler/partition/loads_first.h"
 #include "compiler/partition/loop_form.h"
 #include "compiler/partition/loop_report.h"
 #include "compiler/partition/originals.h"
@@ -88,6 +89,8 @@ class LoopCandidate {
     if (facts_.sums.empty()) FindColumnsOfIteration(loops);
     if (std::string why = CollectConditions(); !why.empty()) return why;
     if (std::string why = WhyNoSite(facts_, numbers_); !why.empty()) return why;
+    // Nothing is known of how iterations use local arrays.
+    if (accesses_.own.empty()) MarkIndependentLoops(loop_, independence.dependent);
     OutlinedLoop outlined;
     if (std::string why = Outline(accesses_, facts_.sums, numbers_, name, outlined); !why.empty())
       return "it " + why;

@@ -118,7 +118,7 @@ int FakeLaunch(void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z
     for (int64_t y = 0; y < height; ++y)
       for (int64_t i = first + y; i < last; i += height)
         for (int64_t x = 0; x < threads; ++x)
-          if (x <= constant + slope * i) kernel.column(i, x, context.data());
+          if (x <= std::max<int64_t>(constant + slope * i, 0)) kernel.column(i, x, context.data());
     return 0;
   }
   EXPECT_EQ(grid_y * block_y, 1u);
@@ -162,7 +162,7 @@ CudaDriver FakeDriver(bool has_pools) {
   };
   driver.device = [](int*, int) { return CallGpu(); };
   driver.device_attribute = [](int* value, int attribute, int) {
-    *value = attribute == kCudaHasPools;
+    *value = attribute == kCudaHasPools ? 1 : attribute == kCudaMultiprocessors ? 4 : 0;
     return CallGpu();
   };
   driver.retain_context = [](void** context, int) {
@@ -279,8 +279,8 @@ class ScaleLoop {
 
   fusion_partition_site* site() { return site_.get(); }
   // Returns false where the results are wrong.
-  bool Run(Partitioner& partitioner, int64_t iterations = kLength) {
-    if (site_.Enter(partitioner, iterations, &context_) != 1) return false;
+  bool Run(Partitioner& partitioner, int64_t iterations = kLength, double work = 1e6) {
+    if (site_.Enter(partitioner, iterations, &context_, work) != 1) return false;
     for (size_t i = 0; i < static_cast<size_t>(iterations); ++i) expected_[i] = 3 * a_[i] + expected_[i];
     return b_ == expected_;
   }
@@ -445,7 +445,8 @@ struct TriangleContext {
   std::vector<int>* counts;
 };
 
-// Iteration i has i - 2 columns, the first ones none. There are more iterations than a grid is high.
+// Iteration i has i - 2 columns, the first ones none: there column 0 runs for what else is in an iteration.
+// There are more iterations than a grid is high.
 TEST_F(CudaDeviceTest, EachColumnOfEachIterationRunsOnce) {
   std::vector<int> counts;
   const auto count = [](int64_t iteration, int64_t column, void* context) {
@@ -463,7 +464,7 @@ TEST_F(CudaDeviceTest, EachColumnOfEachIterationRunsOnce) {
   TriangleContext context{&counts};
   const int64_t growing[] = {-3, 1}, even[] = {3, 0};
   ASSERT_TRUE(device->Run(*site.get(), 0, 7, &context, growing, BlockShape()));
-  EXPECT_EQ(counts, (std::vector<int>{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0,
+  EXPECT_EQ(counts, (std::vector<int>{1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0,
                                       0, 0, 1, 1, 0, 0, 1, 1, 1, 0, 1, 1, 1, 1}));
   counts.clear();
   constexpr int64_t kRows = 300'000;
@@ -471,10 +472,10 @@ TEST_F(CudaDeviceTest, EachColumnOfEachIterationRunsOnce) {
   ASSERT_EQ(counts.size(), static_cast<size_t>(4 * kRows));
   for (int64_t at = 0; at < 4 * kRows; ++at)
     ASSERT_EQ(counts[static_cast<size_t>(at)], at < 20 ? 0 : 1) << at;
+  counts.clear();
   const int64_t none[] = {-1, 0};
-  const int64_t launches = gpu_->launches;
-  EXPECT_TRUE(device->Run(*site.get(), 0, 7, &context, none, BlockShape()));
-  EXPECT_EQ(gpu_->launches, launches);
+  EXPECT_TRUE(device->Run(*site.get(), 0, 2, &context, none, BlockShape()));
+  EXPECT_EQ(counts, (std::vector<int>{1, 0, 0, 0, 1}));
 }
 
 TEST_F(CudaDeviceTest, LargeContextsAreNoParameters) {
@@ -579,6 +580,36 @@ TEST_F(CudaDeviceTest, ModeAutoGivesItTheLoopsThatItIsFasterFor) {
   const int64_t of_slow = gpu_->launches;
   for (int i = 0; i < 10; ++i) ASSERT_TRUE(of_host.Run(partitioner, 20));
   EXPECT_EQ(gpu_->launches, of_slow);
+}
+
+// While loops may come to stay on the device, small ones between them do not end the episode, but for many of
+// them.
+TEST_F(CudaDeviceTest, SmallLoopsBelongToAnEpisode) {
+  std::promise<void> may_begin;
+  PartitionSettings settings = OnCuda();
+  settings.mode = PartitionMode::kAuto;
+  settings.earned_seconds = 0.01;
+  settings.split.reset();
+  Partitioner partitioner(settings, [&] {
+    may_begin.get_future().wait();
+    return MakeFakeDevice();
+  });
+  ScaleLoop slow, small;
+  slow.site()->body = ScaleSlowly;
+  for (int i = 0; i < 1000 && fusion_partition_open == 0; ++i) ASSERT_TRUE(slow.Run(partitioner, 20));
+  ASSERT_EQ(fusion_partition_open, 1);
+  EXPECT_LT(fusion_partition_least_work, 0);
+  const double work = settings.least_work / 2;
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < 4; ++i) ASSERT_TRUE(small.Run(partitioner, 20, work));
+    ASSERT_TRUE(slow.Run(partitioner, 20));
+  }
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(small.Run(partitioner, 20, work));
+  EXPECT_FALSE(small.Run(partitioner, 20, work));
+  EXPECT_EQ(fusion_partition_open, 0);
+  EXPECT_EQ(fusion_partition_least_work, settings.least_work);
+  may_begin.set_value();
+  partitioner.End();
 }
 
 TEST_F(CudaDeviceTest, NoDriverIsLoadedThatNothingNeeds) {
