@@ -32,7 +32,8 @@ const char* ReadVariable(const char* name) { return std::getenv(name); }
 void AfterForkInChild() {
   g_is_child = true;
   fusion_partition_open = 0;
-  if (g_partitioner->HasThreads()) fusion_partition_least_work = std::numeric_limits<double>::infinity();
+  fusion_partition_least_work = g_partitioner->HasThreads() ? std::numeric_limits<double>::infinity()
+                                                            : g_partitioner->settings().least_work;
 }
 
 [[gnu::constructor]] void BeginPartitioning() {
@@ -78,6 +79,10 @@ int fusion_partition_enter(fusion_partition_site* site, int64_t iterations, doub
 
 void fusion_partition_refuse(fusion_partition_site* site) {
   if (fusion::g_partitioner != nullptr) fusion::g_partitioner->Refuse(site);
+}
+
+void fusion_partition_touch(const void* address, int64_t bytes, int written) {
+  if (fusion::g_partitioner != nullptr) fusion::g_partitioner->Touch(address, bytes, written != 0);
 }
 
 void fusion_partition_sync() {

@@ -31,6 +31,14 @@ void Episode::Meet(const LoopRanges& ranges) {
   }
 }
 
+bool Episode::Meets(ByteRange range, bool is_written) const {
+  const auto meet = [range](const std::vector<ByteRange>& ranges) {
+    return std::any_of(ranges.begin(), ranges.end(),
+                       [range](const ByteRange& of) { return Overlap(of, range); });
+  };
+  return meet(written_) || (is_written && meet(read_));
+}
+
 double Episode::SecondsOfCopies(double bytes_per_second) const {
   return kSecondsOfCopies + (BytesOf(read_) + BytesOf(written_)) / bytes_per_second;
 }

@@ -26,6 +26,8 @@ class Episode {
  public:
   // A loop is about to run.
   void Meet(const LoopRanges& ranges);
+  // The program reads, or writes, what its loops have touched: on the device nothing could stay.
+  bool Meets(ByteRange range, bool is_written) const;
   // The loop saves so many seconds on the device, apart from copies.
   void Saves(double seconds, bool is_resident) {
     saving_ += seconds;

@@ -100,7 +100,19 @@ bool Partitioner::GoInside() {
 
 void Partitioner::GoOutside() { inside_.store(nullptr, std::memory_order_release); }
 
+void Partitioner::Touch(const void* address, int64_t bytes, bool is_written) noexcept {
+  const int64_t first = reinterpret_cast<int64_t>(address);
+  const ByteRange range{first, first + bytes};
+  CloseIf(
+      [&] { return IsResident() ? resident_->Meets(range, is_written) : episode_.Meets(range, is_written); });
+}
+
 void Partitioner::Sync() noexcept {
+  CloseIf([] { return true; });
+}
+
+template <class Condition>
+void Partitioner::CloseIf(const Condition& must_close) noexcept {
   // A handler of a signal that came while this thread was inside has nothing to wait for.
   while (owner_ == CallingThread() && inside_ != CallingThread()) {
     if (!GoInside()) {
@@ -108,14 +120,17 @@ void Partitioner::Sync() noexcept {
       std::this_thread::yield();
       continue;
     }
-    if (owner_ == CallingThread()) CloseEpisode();
+    if (owner_ == CallingThread() && must_close()) CloseEpisode();
     GoOutside();
+    return;
   }
 }
 
 void Partitioner::OpenEpisode(LoopRecord& loop) {
   if (owner_ == nullptr) first_of_episode_ = &loop;
   owner_ = CallingThread();
+  // Small loops are met too: they would run where the arrays are.
+  SetLeastWork(-std::numeric_limits<double>::infinity());
   __atomic_store_n(&fusion_partition_open, 1, __ATOMIC_RELAXED);
 }
 
@@ -123,6 +138,7 @@ void Partitioner::CloseEpisode() {
   StoreResident();
   episode_.End(first_of_episode_->episodes, bytes_per_second_);
   owner_ = nullptr;
+  SetLeastWork(settings_.least_work);
   __atomic_store_n(&fusion_partition_open, 0, __ATOMIC_RELAXED);
 }
 
@@ -137,7 +153,6 @@ void Partitioner::StoreResident() {
   saved_seconds_ -= seconds;
   last_on_device_->device_saved -= seconds;
   last_on_device_->seconds = last_on_device_->seconds + seconds;
-  SetLeastWork(settings_.least_work);
 }
 
 bool Partitioner::RunInside(const LoopCall& call, double work, LoopRecord& loop) {
@@ -162,6 +177,8 @@ bool Partitioner::RunInside(const LoopCall& call, double work, LoopRecord& loop)
 }
 
 bool Partitioner::RunBest(const LoopCall& call, double work, LoopRecord& loop) {
+  if (work < settings_.least_work && owner_ != nullptr && !IsResident()) return RunSmall(call);
+  small_loops_ = 0;
   const LoopWork of_loop(work, WorkOfFirst(call), call.iterations());
   const Way way = ChooseWay(call, work, loop);
   if (settings_.mode == PartitionMode::kAuto && RunTuned(call, work, way, loop)) return true;
@@ -184,6 +201,19 @@ bool Partitioner::RunBest(const LoopCall& call, double work, LoopRecord& loop) {
     return true;
   }
   return RunPartitioned(call, plan, loop);
+}
+
+// A loop that is not worth a call, between others of an episode. Where there are many the episode ends, as
+// each of them would take longer.
+bool Partitioner::RunSmall(const LoopCall& call) {
+  constexpr int kMostSmallLoops = 4;
+  if (++small_loops_ > kMostSmallLoops) {
+    CloseEpisode();
+    return false;
+  }
+  episode_.Meet(whole_);
+  call.site.body(call.first, call.last, call.context);
+  return true;
 }
 
 // Threads run the loop, in parts where it is long: as soon as a device is there that is faster it does what
@@ -334,7 +364,6 @@ bool Partitioner::RunResident(const LoopCall& call, double work, BlockShape bloc
   episode_.Copied(result.copied_seconds, was_resident);
   if (result.reason.has_value()) {
     loop.Count(*result.reason);
-    if (!IsResident()) SetLeastWork(settings_.least_work);
     return false;
   }
   constexpr double kManyBytes = 1 << 20;
@@ -348,8 +377,6 @@ bool Partitioner::RunResident(const LoopCall& call, double work, BlockShape bloc
   saved_seconds_ += loop.ways.Seconds(Way::kOneThread, work) - seconds;
   loop.device_saved += loop.ways.HostSecondsAtBest(work, settings_.threads) - seconds;
   loop.device_iterations = loop.device_iterations + static_cast<double>(call.iterations());
-  // While arrays are on the device, small loops run there too.
-  SetLeastWork(-std::numeric_limits<double>::infinity());
   if (call.site.may_stay == 0) CloseEpisode();
   return true;
 }

@@ -36,6 +36,7 @@ class Partitioner {
             const int64_t* facts) noexcept;
   void Refuse(fusion_partition_site* site) noexcept;
   void Sync() noexcept;
+  void Touch(const void* address, int64_t bytes, bool is_written) noexcept;
 
   const PartitionSettings& settings() const { return settings_; }
   // Returns a line for each loop.
@@ -50,6 +51,8 @@ class Partitioner {
   // is changed.
   bool RunInside(const LoopCall& call, double work, LoopRecord& loop);
   bool RunBest(const LoopCall& call, double work, LoopRecord& loop);
+  // Returns false for a loop that the caller is to run.
+  bool RunSmall(const LoopCall& call);
   void RunOnThreads(LoopCall call, const LoopWork& of_loop, LoopRecord& loop) noexcept;
   // expected: seconds of threads for the call.
   bool DeviceTakesRest(const LoopCall& call, double work, double expected, LoopRecord& loop);
@@ -89,6 +92,8 @@ class Partitioner {
   // It stores what loops have written; the episode goes on.
   void StoreResident();
   void CloseEpisode();
+  template <class Condition>
+  void CloseIf(const Condition& must_close) noexcept;
 
   const PartitionSettings settings_;
   LoopRecords loops_;
@@ -108,6 +113,7 @@ class Partitioner {
   std::unique_ptr<ResidentArrays> resident_;
   LoopRanges whole_;
   Episode episode_;
+  int small_loops_ = 0;  // one after another
   LoopRecord* first_of_episode_ = nullptr;
   LoopRecord* last_on_device_ = nullptr;
   double bytes_per_second_ = 12e9;  // of copies; at first rather more than memory that is not pinned has

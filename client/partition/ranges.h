@@ -17,6 +17,10 @@ struct ByteRange {
   bool operator==(const ByteRange&) const = default;
 };
 
+inline bool Overlap(ByteRange one, ByteRange other) {
+  return one.first < other.last && other.first < one.last;
+}
+
 // Makes the range the smallest around both.
 void Extend(ByteRange& range, ByteRange other);
 

@@ -38,6 +38,13 @@ ByteRange ResidentArrays::Block::Written() const {
   return all_written;
 }
 
+bool ResidentArrays::Meets(ByteRange range, bool is_written) const {
+  if (is_written && Overlap(dropped_, range)) return true;
+  return std::any_of(blocks_.begin(), blocks_.end(), [&](const Block& block) {
+    return Overlap(is_written ? block.all : block.Written(), range);
+  });
+}
+
 // Where an array is written in part, the bytes between have to be those of the host: they are read by later
 // loops, or compared.
 bool ResidentArrays::MustBeThere(const LoopRanges& ranges, uint32_t array) {
@@ -49,6 +56,22 @@ ResidentArrays::Block* ResidentArrays::Find(ByteRange range) {
   for (Block& block : blocks_)
     if (Contains(block.all, range)) return &block;
   return nullptr;
+}
+
+// A block that grows once is likely to grow again, a row at a time. It gets room for as much again where no
+// other block is.
+ByteRange ResidentArrays::WithSlack(ByteRange range, ByteRange before) const {
+  constexpr int64_t kAlignment = PartitionDevice::kAlignment;
+  ByteRange wide = range;
+  if (range.last > before.last) wide.last += range.bytes();
+  if (range.first < before.first)
+    wide.first = std::max<int64_t>(0, range.first - range.bytes()) / kAlignment * kAlignment;
+  for (const Block& other : blocks_) {
+    if (other.all.first >= range.last) wide.last = std::min(wide.last, other.all.first);
+    if (other.all.last <= range.first)
+      wide.first = std::max(wide.first, (other.all.last + kAlignment - 1) / kAlignment * kAlignment);
+  }
+  return {std::min(wide.first, range.first), wide.last};
 }
 
 bool ResidentArrays::Cover(ByteRange range) {
@@ -69,9 +92,19 @@ bool ResidentArrays::Cover(ByteRange range) {
     }
   }
   bool has_before = false;
-  for (const Block& other : blocks_) has_before = has_before || (meets(other) && other.before != 0);
+  ByteRange before;  // what there is of it
+  for (const Block& other : blocks_) {
+    if (!meets(other)) continue;
+    has_before = has_before || other.before != 0;
+    Extend(before, other.all);
+  }
   blocks_.reserve(blocks_.size() + 1);
-  block.memory = device_.Allocate(SizeOf(block.all));
+  if (!before.empty()) {
+    const ByteRange exact = std::exchange(block.all, WithSlack(block.all, before));
+    block.memory = device_.Allocate(SizeOf(block.all));
+    if (block.memory == 0) block.all = exact;
+  }
+  if (block.memory == 0) block.memory = device_.Allocate(SizeOf(block.all));
   if (has_before && block.memory != 0) block.before = device_.Allocate(SizeOf(block.all));
   if (block.memory == 0 || (has_before && block.before == 0)) {
     if (block.memory != 0) device_.Free(block.memory);
@@ -142,20 +175,39 @@ void ResidentArrays::NoteWritten(const LoopRanges& ranges, uint32_t array) {
   });
 }
 
+// Loops that come to other memory each time need nothing of the oldest copy.
+bool ResidentArrays::DropOldest() {
+  const auto is_older = [](const Block& one, const Block& other) {
+    return std::pair(one.Written().bytes() != 0, one.last_used) <
+           std::pair(other.Written().bytes() != 0, other.last_used);
+  };
+  const auto oldest = std::min_element(blocks_.begin(), blocks_.end(), is_older);
+  if (!oldest->Written().empty()) return false;
+  Extend(dropped_, oldest->all);
+  device_.Free(oldest->memory);
+  if (oldest->before != 0) device_.Free(oldest->before);
+  blocks_.erase(oldest);
+  return true;
+}
+
 std::optional<PartitionReason> ResidentArrays::Prepare(const LoopRanges& ranges) {
   // Later loops may still need what is here: it stays.
   const bool is_full = std::any_of(blocks_.begin(), blocks_.end(),
                                    [](const Block& block) { return block.written.size() >= kMostWritten; });
   if ((is_full || log_.size() >= kMostLogged) && !StoreWritten()) return PartitionReason::kFault;
-  // Loops that come to other memory each time need none of what is here.
-  if (blocks_.size() >= kMostBlocks && !Store()) return PartitionReason::kFault;
+  while (blocks_.size() >= kMostBlocks)
+    if (!DropOldest() && !Store()) return PartitionReason::kFault;
   if (!EndsAreReadable(ranges)) return PartitionReason::kUnreadable;
   for (const ArrayRange& array : ranges.arrays())
     if (!array.all.empty() && !Cover(array.Addresses(array.all)))
       return device_.IsLost() ? PartitionReason::kFault : PartitionReason::kDeviceMemory;
-  for (uint32_t i = 0; i < ranges.arrays().size(); ++i)
-    if (!ranges.arrays()[i].all.empty())
-      if (const auto reason = Upload(ranges, i)) return reason;
+  ++uses_;
+  for (uint32_t i = 0; i < ranges.arrays().size(); ++i) {
+    const ArrayRange& array = ranges.arrays()[i];
+    if (array.all.empty()) continue;
+    Find(array.Addresses(array.all))->last_used = uses_;
+    if (const auto reason = Upload(ranges, i)) return reason;
+  }
   return std::nullopt;
 }
 
@@ -216,7 +268,8 @@ int64_t ResidentArrays::BytesToCopy(const LoopRanges& ranges) const {
 
 int64_t ResidentArrays::Bytes() const {
   int64_t bytes = 0;
-  for (const Block& block : blocks_) bytes += block.all.bytes();
+  for (const Block& block : blocks_)
+    for (const ByteRange& range : block.valid) bytes += range.bytes();
   return bytes;
 }
 
@@ -275,6 +328,7 @@ bool ResidentArrays::StoreWritten() {
     if (block.before != 0) device_.Free(std::exchange(block.before, 0));
   }
   log_.clear();
+  dropped_ = {};
   return true;
 }
 
@@ -299,6 +353,7 @@ void ResidentArrays::Forget() {
   }
   blocks_.clear();
   log_.clear();
+  dropped_ = {};
 }
 
 }  // namespace fusion

@@ -44,6 +44,8 @@ class ResidentArrays {
   bool Store();
 
   bool empty() const { return blocks_.empty(); }
+  // Returns true when the program may not read, or write, these addresses before Store.
+  bool Meets(ByteRange range, bool is_written) const;
 
   // Returns true when a loop needs the host's bytes of an array on the device.
   static bool MustBeThere(const LoopRanges& ranges, uint32_t array);
@@ -60,6 +62,7 @@ class ResidentArrays {
     // which is memory of the device like `memory`. 0: there are none.
     ByteRange changed;
     uint64_t before = 0;
+    int64_t last_used = 0;  // the number of the loop
 
     uint64_t At(int64_t address) const { return memory + static_cast<uint64_t>(address - all.first); }
     ByteRange Written() const;
@@ -72,15 +75,17 @@ class ResidentArrays {
   };
   static constexpr size_t kMostLogged = 4096;
   static constexpr size_t kMostWritten = 256;  // in a block
-  static constexpr size_t kMostBlocks = 64;    // all of them are looked through
+  static constexpr size_t kMostBlocks = 64;    // all of them are looked through; a loop may need a few more
 
   Block* Find(ByteRange range);
+  ByteRange WithSlack(ByteRange range, ByteRange before) const;
   // Makes a block that has the range in it. Returns false where the device has not enough memory.
   bool Cover(ByteRange range);
   std::optional<PartitionReason> Upload(const LoopRanges& ranges, uint32_t array);
   // After a reason but for a fault all that is here is still good.
   std::optional<PartitionReason> Prepare(const LoopRanges& ranges);
   bool RunPrepared(const LoopCall& call, const LoopRanges& ranges, BlockShape block);
+  bool DropOldest();
   void NoteWritten(const LoopRanges& ranges, uint32_t array);
   // Returns false as Store does.
   bool StoreWritten();
@@ -92,6 +97,9 @@ class ResidentArrays {
   HostPool& pool_;
   std::vector<Block> blocks_;  // apart from each other
   std::vector<Logged> log_;
+  ByteRange
+      dropped_;  // around all addresses that loops of the log read, and of which there is no block any more
+  int64_t uses_ = 0;
 };
 
 }  // namespace fusion

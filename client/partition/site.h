@@ -9,7 +9,7 @@ extern "C" {
 #include <stdint.h>
 #endif
 
-enum { FUSION_PARTITION_VERSION = 4 };
+enum { FUSION_PARTITION_VERSION = 5 };
 
 // The loop's iterations `first` .. `last - 1`, in order. What they read of the function around the loop is in
 // `context`.
@@ -62,17 +62,18 @@ typedef struct fusion_partition_site {
   const char* device_code;
   const char* kernel;
   // 1: an iteration of the loop consists of columns that may run at the same time. Two numbers of the
-  // facts are e0 and e1: the greatest column of iteration i is e0 + e1 * i, none where that is negative. The
-  // kernel has them as further parameters: thread (x, y) of the grid runs column x of the iterations first +
-  // y, first + y + the grid's height, ...
+  // facts are e0 and e1: the greatest column of iteration i is e0 + e1 * i, none where that is negative; what
+  // an iteration does beside its columns is done with each of them, and with column 0 where there are none.
+  // The kernel has them as further parameters: thread (x, y) of the grid runs column x of the iterations
+  // first + y, first + y + the grid's height, ...
   uint32_t has_columns;
   // Integers that the loop sums up are in the context, and a call of the body adds its iterations' part
   // there, in one piece: several threads may do so. How many there are; 0: the context is only read. Such a
   // loop has no kernel, and its body runs on the host alone.
   uint32_t sums;
   // 1: what the loop reads and writes may stay on the device: where fusion_partition_open is not 0 the thread
-  // calls fusion_partition_sync before it touches memory again, but for what these calls need, be it in this
-  // loop as it was written.
+  // calls fusion_partition_sync or fusion_partition_touch before it touches memory again, but for what these
+  // calls need, be it in this loop as it was written.
   uint32_t may_stay;
   void* state;  // the run time's own, null at first
 } fusion_partition_site;
@@ -85,6 +86,10 @@ extern int fusion_partition_open;
 
 // The calling thread is about to touch memory: what its loops have written is there when it returns.
 void fusion_partition_sync(void);
+
+// The calling thread is about to touch these bytes alone: results of its loops stay on the device where that
+// has no copy of them.
+void fusion_partition_touch(const void* address, int64_t bytes, int written);
 
 // Runs the loop's `iterations` (at least 1) and returns 1, or does nothing and returns 0: then the caller
 // runs it. work: an estimate of the loop's instructions. facts: the addresses of all arrays, then four

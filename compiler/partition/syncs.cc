@@ -38,14 +38,34 @@ bool Touches(const Instruction& instruction) {
   return instruction.mayReadOrWriteMemory() || instruction.mayThrow();
 }
 
+// A load or store of some bytes: where these are on no device nothing has to come back.
+bool IsAccess(const Instruction& instruction) {
+  auto is_simple = [](const auto& access, const Type* type) {
+    return access.isSimple() && access.getPointerAddressSpace() == 0 && !type->isScalableTy();
+  };
+  if (auto* load = dyn_cast<LoadInst>(&instruction)) return is_simple(*load, load->getType());
+  auto* store = dyn_cast<StoreInst>(&instruction);
+  return store != nullptr && is_simple(*store, store->getValueOperand()->getType());
+}
+
+enum class EventKind {
+  kOpens,     // a partitioned loop
+  kAccesses,  // some bytes are touched
+  kTouches,   // any memory may be
+};
+
 // Where results may still be on a device, block by block.
 class SyncPlaces {
  public:
   SyncPlaces(Function& function, const LoopInfo& loops) : function_(function) {
     for (BasicBlock& block : function) {
       for (Instruction& instruction : block) {
-        if (IsEntry(instruction)) events_[&block].push_back({&instruction, true});
-        if (!IsEntry(instruction) && Touches(instruction)) events_[&block].push_back({&instruction, false});
+        if (IsEntry(instruction)) {
+          events_[&block].push_back({&instruction, EventKind::kOpens});
+        } else if (Touches(instruction)) {
+          events_[&block].push_back(
+              {&instruction, IsAccess(instruction) ? EventKind::kAccesses : EventKind::kTouches});
+        }
       }
     }
     // No loop asks again and again: where it has no partitioned loop inside, it is asked before it.
@@ -63,8 +83,8 @@ class SyncPlaces {
         bool open = false;
         for (BasicBlock* before : predecessors(block)) open = open || is_open_after_[before];
         for (const Event& event : events_[block]) {
-          if (!event.opens && open) places.push_back(event.at);
-          open = event.opens;
+          if (event.kind != EventKind::kOpens && open) places.push_back(event.at);
+          if (event.kind != EventKind::kAccesses) open = event.kind == EventKind::kOpens;
         }
         changes = changes || is_open_after_[block] != open;
         is_open_after_[block] = open;
@@ -76,20 +96,21 @@ class SyncPlaces {
  private:
   struct Event {
     Instruction* at;
-    bool opens;  // a partitioned loop; otherwise memory is touched
+    EventKind kind;
   };
 
   void TakeTogether(const Loop& loop) {
     bool has_entry = false, touches = false;
     for (BasicBlock* block : loop.blocks())
-      for (const Event& event : events_[block]) (event.opens ? has_entry : touches) = true;
+      for (const Event& event : events_[block])
+        (event.kind == EventKind::kOpens ? has_entry : touches) = true;
     BasicBlock* const before = loop.getLoopPreheader();
     if (has_entry || before == nullptr) {
       for (const Loop* inner : loop) TakeTogether(*inner);
       return;
     }
     for (BasicBlock* block : loop.blocks()) events_[block].clear();
-    if (touches) events_[before].push_back({before->getTerminator(), false});
+    if (touches) events_[before].push_back({before->getTerminator(), EventKind::kTouches});
   }
 
   Function& function_;
@@ -107,7 +128,13 @@ void AddSyncs(Function& function, FunctionAnalysisManager& analyses) {
   Constant* const open = module.getOrInsertGlobal("fusion_partition_open", builder.getInt32Ty());
   FunctionCallee sync =
       module.getOrInsertFunction("fusion_partition_sync", FunctionType::get(builder.getVoidTy(), false));
-  cast<Function>(sync.getCallee())->addFnAttr(Attribute::NoUnwind);
+  FunctionCallee touch = module.getOrInsertFunction(
+      "fusion_partition_touch",
+      FunctionType::get(builder.getVoidTy(), {builder.getPtrTy(), builder.getInt64Ty(), builder.getInt32Ty()},
+                        false));
+  for (FunctionCallee callee : {sync, touch})
+    cast<Function>(callee.getCallee())->addFnAttr(Attribute::NoUnwind);
+  cast<Function>(touch.getCallee())->addParamAttr(0, Attribute::NoCapture);
   MDNode* const unlikely = MDBuilder(function.getContext()).createUnlikelyBranchWeights();
   for (Instruction* place : places) {
     builder.SetInsertPoint(place);
@@ -117,7 +144,13 @@ void AddSyncs(Function& function, FunctionAnalysisManager& analyses) {
     Instruction* const then = SplitBlockAndInsertIfThen(builder.CreateICmpNE(now, builder.getInt32(0)), place,
                                                         /*Unreachable=*/false, unlikely);
     builder.SetInsertPoint(then);
-    builder.CreateCall(sync);
+    if (IsAccess(*place)) {
+      const TypeSize bytes = module.getDataLayout().getTypeStoreSize(getLoadStoreType(place));
+      builder.CreateCall(touch, {getLoadStorePointerOperand(place), builder.getInt64(bytes.getFixedValue()),
+                                 builder.getInt32(isa<StoreInst>(place))});
+    } else {
+      builder.CreateCall(sync);
+    }
   }
 }
 

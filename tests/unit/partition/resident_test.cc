@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "client/partition/episode.h"
+#include "client/partition/simulated_device.h"
 #include "tests/unit/partition/test_site.h"
 
 namespace fusion::resident_test {
@@ -120,10 +121,15 @@ class Program {
   }
   // The program changes some element between two loops.
   void Touch(Partitioner& partitioner) {
+    const size_t read = random_() % kLength, at = random_() % kLength;
+    partitioner.Touch(&memory_[read], 8, false);
+    ASSERT_EQ(memory_[read], expected_[read]);
+    partitioner.Touch(&memory_[at], 8, true);
+    memory_[at] = expected_[at] = static_cast<double>(random_() % 100);
+  }
+  void Look(Partitioner& partitioner) {
     partitioner.Sync();
     ASSERT_EQ(std::memcmp(memory_.data(), expected_.data(), kLength * sizeof(double)), 0);
-    const size_t at = random_() % kLength;
-    memory_[at] = expected_[at] = static_cast<double>(random_() % 100);
   }
   unsigned Random(unsigned end) { return random_() % end; }
 
@@ -141,6 +147,7 @@ TEST(ResidentArraysTest, AnySequenceOfLoopsHasTheResultsOfTheHost) {
     for (int touch = 0; touch < 4; ++touch) {
       for (unsigned loops = program.Random(9); loops > 0; --loops) program.RunLoop(partitioner);
       program.Touch(partitioner);
+      if (touch % 2 == 1) program.Look(partitioner);
       if (::testing::Test::HasFatalFailure()) return;
     }
     EXPECT_EQ(partitioner.Report().find("split 0%"), std::string::npos);
@@ -156,9 +163,10 @@ TEST(ResidentArraysTest, AfterAFaultTheHostHasTheResultsOfAllLoops) {
     // Now and then there is too little memory, too.
     if (seed % 3 == 0) settings.simulated.memory_bytes = 3 * kBytes;
     Partitioner partitioner(settings);
-    for (int touch = 0; touch < 3; ++touch) {
+    for (int touch = 0; touch < 4; ++touch) {
       for (unsigned loops = program.Random(9); loops > 0; --loops) program.RunLoop(partitioner);
       program.Touch(partitioner);
+      if (touch % 2 == 1) program.Look(partitioner);
       if (::testing::Test::HasFatalFailure()) return;
     }
   }
@@ -167,18 +175,10 @@ TEST(ResidentArraysTest, AfterAFaultTheHostHasTheResultsOfAllLoops) {
 // to[i] = from[i] + to[i], any number of times.
 class SumLoop {
  public:
-  explicit SumLoop(size_t length) : from(length, 1.0), to(length) {
-    site_ = std::make_unique<TestSite>(
-        [](int64_t first, int64_t last, void* context) {
-          const Context& c = *static_cast<Context*>(context);
-          for (int64_t i = first; i < last; ++i) c.to[i] += c.from[i];
-        },
-        std::vector<void*>{from.data(), to.data()},
-        std::vector<TestAccess>{{0, kRead, 0, 8, 8, 8}, {1, kRead | kWritten, 0, 8, 8, 8}},
-        std::vector<fusion_partition_pointer>{{offsetof(Context, from), 0}, {offsetof(Context, to), 1}},
-        sizeof(Context));
-    site_->get()->may_stay = 1;
-    context_ = {from.data(), to.data()};
+  explicit SumLoop(size_t length) : from(length, 1.0), to(length) { SetUp(to.data()); }
+  // Adds to the array of another loop.
+  explicit SumLoop(SumLoop& other) : from(other.to.size(), 1.0), to(other.to.size()) {
+    SetUp(other.to.data());
   }
   int Enter(Partitioner& partitioner) {
     return site_->Enter(partitioner, static_cast<int64_t>(to.size()), &context_);
@@ -188,6 +188,20 @@ class SumLoop {
   std::vector<double> from, to;
 
  private:
+  void SetUp(double* target) {
+    site_ = std::make_unique<TestSite>(
+        [](int64_t first, int64_t last, void* context) {
+          const Context& c = *static_cast<Context*>(context);
+          for (int64_t i = first; i < last; ++i) c.to[i] += c.from[i];
+        },
+        std::vector<void*>{from.data(), target},
+        std::vector<TestAccess>{{0, kRead, 0, 8, 8, 8}, {1, kRead | kWritten, 0, 8, 8, 8}},
+        std::vector<fusion_partition_pointer>{{offsetof(Context, from), 0}, {offsetof(Context, to), 1}},
+        sizeof(Context));
+    site_->get()->may_stay = 1;
+    context_ = {from.data(), target};
+  }
+
   std::unique_ptr<TestSite> site_;
   Context context_;
 };
@@ -203,6 +217,27 @@ TEST(ResidentArraysTest, ResultsAreStoredWhenTheyAreAskedFor) {
   EXPECT_EQ(loop.to, std::vector<double>(1000, 5.0));
   EXPECT_EQ(fusion_partition_open, 0);
   EXPECT_EQ(fusion_partition_least_work, partitioner.settings().least_work);
+}
+
+TEST(ResidentArraysTest, ResultsStayWhereOtherMemoryIsTouched) {
+  Partitioner partitioner(OnSimulatedDevice(1));
+  SumLoop loop(1000);
+  const double other = 0;
+  ASSERT_EQ(loop.Enter(partitioner), 1);
+  partitioner.Touch(&other, 8, true);
+  partitioner.Touch(&loop.from[3], 8, false);
+  EXPECT_EQ(loop.to[7], 0);
+  EXPECT_EQ(fusion_partition_open, 1);
+  partitioner.Touch(&loop.to[999], 8, false);
+  EXPECT_EQ(loop.to[7], 1);
+  EXPECT_EQ(fusion_partition_open, 0);
+  ASSERT_EQ(loop.Enter(partitioner), 1);
+  partitioner.Touch(&loop.from[3], 8, true);
+  EXPECT_EQ(loop.to[7], 2);
+  loop.from[3] = 5;
+  ASSERT_EQ(loop.Enter(partitioner), 1);
+  partitioner.Sync();
+  EXPECT_EQ(loop.to[3], 7);
 }
 
 TEST(ResidentArraysTest, ALoopWithoutSyncsIsStoredAtOnce) {
@@ -233,6 +268,68 @@ TEST(ResidentArraysTest, LoopsMayComeToOtherMemoryEachTime) {
   for (const auto& loop : loops) ASSERT_EQ(loop->Enter(partitioner), 1);
   partitioner.Sync();
   for (const auto& loop : loops) EXPECT_EQ(loop->to, std::vector<double>(40, 2.0));
+}
+
+// The oldest copies go, and what later loops read is where it was.
+TEST(ResidentArraysTest, CopiesThatAreOnlyReadMakeRoomForOthers) {
+  PartitionSettings settings = OnSimulatedDevice(1);
+  settings.simulated.fault = 302;
+  Partitioner partitioner(settings);
+  SumLoop first(40);
+  std::vector<std::unique_ptr<SumLoop>> loops;
+  for (int i = 0; i < 150; ++i) loops.push_back(std::make_unique<SumLoop>(first));
+  for (int round = 0; round < 2; ++round)
+    for (const auto& loop : loops) ASSERT_EQ(loop->Enter(partitioner), 1);
+  EXPECT_EQ(first.to[7], 0);
+  // The loops that read this one are repeated by the host after a fault, so it may not change before.
+  partitioner.Touch(&loops[0]->from[7], 8, true);
+  EXPECT_EQ(first.to[7], 300);
+  loops[0]->from[7] = 10;
+  for (int round = 0; round < 2; ++round) ASSERT_EQ(loops[0]->Enter(partitioner), 1);
+  partitioner.Sync();
+  EXPECT_EQ(first.to[7], 320);
+  EXPECT_THAT(partitioner.Report(), HasSubstr("fault 1"));
+}
+
+class CountingDevice : public SimulatedDevice {
+ public:
+  CountingDevice() : SimulatedDevice(SimulatedDeviceSettings()) {}
+  uint64_t Allocate(size_t bytes) override {
+    ++allocations;
+    return SimulatedDevice::Allocate(bytes);
+  }
+  int allocations = 0;
+};
+
+// As in a triangle, whose loops come to a further row each time, at the end or before the begin.
+TEST(ResidentArraysTest, MemoryForARangeThatGrowsIsSeldomMadeAnew) {
+  constexpr int64_t kLength = 3000;
+  for (const bool is_downward : {false, true}) {
+    CountingDevice device;
+    HostPool pool(2);
+    ResidentArrays resident(device, pool);
+    std::vector<double> values(kLength);
+    struct Add {
+      double* to;
+    };
+    for (int64_t length = 1; length <= kLength; ++length) {
+      Add context{values.data() + (is_downward ? kLength - length : 0)};
+      TestSite site(
+          [](int64_t first, int64_t last, void* of_call) {
+            for (int64_t i = first; i < last; ++i) static_cast<Add*>(of_call)->to[i] += 1;
+          },
+          {context.to}, {{0, kRead | kWritten, 0, 8, 8, 8}}, {{offsetof(Add, to), 0}}, sizeof(Add));
+      LoopRanges ranges;
+      ASSERT_TRUE(ranges.Find(*site.get(), site.facts(), 0, length));
+      const ResidentArrays::Result result =
+          resident.Run(LoopCall{*site.get(), 0, length, &context, site.facts()}, ranges, BlockShape());
+      ASSERT_FALSE(result.reason.has_value());
+    }
+    ASSERT_TRUE(resident.Store());
+    for (int64_t i = 0; i < kLength; ++i)
+      ASSERT_EQ(values[static_cast<size_t>(i)], is_downward ? i + 1 : kLength - i) << i;
+    EXPECT_LE(device.allocations, 15);
+  }
 }
 
 TEST(ResidentArraysTest, AnotherThreadRunsItsLoopsItself) {
