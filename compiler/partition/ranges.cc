@@ -119,7 +119,7 @@ bool TouchesAll(const LoopAccess& access, const DominatorTree& dominators, Exact
     auto* counter = dyn_cast<SCEVAddRecExpr>(offset);
     const SCEV* last = numbers.LastCount(*inner);
     if (counter == nullptr || counter->getLoop() != inner || counter->getStepRecurrence(evolution) != run ||
-        last == nullptr || inner->getExitingBlock() == nullptr ||
+        last == nullptr || !numbers.RunsToLastCount(*inner) ||
         !RunsAsCounted(*inner, last, dominators, numbers))
       return false;
     // Only then are these iterations a function of the loop's own alone.

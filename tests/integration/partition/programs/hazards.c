@@ -331,3 +331,14 @@ void NAME(plane)(int n, int m, int k, double* a, const double* b) {
     for (int j = 0; j < m; ++j)
       for (int l = 0; l < k; ++l) a[(i * m + j) * k + l] = b[(i * k + l) * m + j] * 0.5;
 }
+
+// A row ends early, after one element at least.
+void NAME(until_small)(int n, double (*a)[20], const double* b) {
+  for (int i = 0; i < n; ++i) {
+    int j = 0;
+    do {
+      a[i][j] = b[i + j] * 0.5;
+      ++j;
+    } while ((j < 20) & (b[i + j] > 0.2));
+  }
+}

@@ -77,7 +77,8 @@ struct bytes {
   F(double, on_stack, (int n, double* a))                                           \
   F(void, pointer_end, (double* a, const double* b, const double* end))             \
   F(void, reversed_pair, (int n, double* a))                                        \
-  F(void, plane, (int n, int m, int k, double* a, const double* b))
+  F(void, plane, (int n, int m, int k, double* a, const double* b))                 \
+  F(void, until_small, (int n, double(*a)[20], const double* b))
 
 #define HAZARD_MEMBER(result, name, parameters) result(*name) parameters;
 struct hazards {

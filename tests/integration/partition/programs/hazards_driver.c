@@ -365,6 +365,11 @@ static void sizes_of_their_own(void) {
   for (int size = 0; size < 300; size += 7) TRY(size, -300, own_size(w, h, size, -300));
 }
 
+static void rows_that_end_early(void) {
+  for (int n = -1; n <= 40; ++n)
+    for (int d = 0; d < 60; d += 11) TRY(n, d, h->until_small(n, (double(*)[20])w->m, w->m + 2000 + d));
+}
+
 static void with_tables(const struct hazards* h, struct world* w, int n, int d) {
   memcpy(h->global_table(), w->m, 8000);
   memcpy(h->static_table(), w->m + 1000, 8000);
@@ -424,6 +429,7 @@ static const struct {
               {"wide", wide},
               {"moving_bounds", moving_bounds},
               {"sizes_of_their_own", sizes_of_their_own},
+              {"rows_that_end_early", rows_that_end_early},
               {"tables", tables},
               {"stacks", stacks}};
 

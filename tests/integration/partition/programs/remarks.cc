@@ -309,6 +309,14 @@ void Gather(double* a, const double* b, const int* index, int n) {
   for (int i = 0; i < n; ++i) a[i] = b[index[i]];
 }
 
+// It has no columns: which elements of a row are written is known when the row is done.
+void RowsThatEndEarly(double* __restrict a, const double* __restrict b, int n, long m) {
+  // loop partitioned: b (read), a (written)
+  for (int i = 0; i < n; ++i) {
+    for (long j = 0; (j < m) & (b[i + j] > 0); ++j) a[i * m + j] = b[j];
+  }
+}
+
 // Members are read before the nest that does not change them.
 void MembersOfSteps(Matrix& a, Matrix& b, int steps) {
   // not partitioned: it reads through a pointer that changes (line +5)
