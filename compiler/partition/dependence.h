@@ -1,18 +1,24 @@
 // The proof that no two iterations of a loop touch one element of an array, one of them writing.
 #pragma once
 
+#include <set>
 #include <string>
 
 #include "compiler/partition/accesses.h"
+#include "compiler/partition/private_arrays.h"
 
 namespace fusion {
 
 struct Independence {
-  std::string why_not;  // why the iterations may depend on each other; empty: they do not
-  isl::set assumed;     // of parameters: where that holds
+  std::string why_not;                // why the iterations may depend on each other; empty: they do not
+  isl::set assumed;                   // of parameters: where that holds
+  std::set<unsigned> private_arrays;  // where each thread has arrays of its own for these
+  std::set<const LoopAccess*> fills;  // of PrivateArray
 };
 
 // All accesses of an array lie within it, whichever iterations run. Arrays are taken to share no memory.
-Independence FindDependence(const LoopAccesses& accesses, ExactNumbers& numbers, IterationSpace& space);
+// Without an order no array is private.
+Independence FindDependence(const LoopAccesses& accesses, ExactNumbers& numbers, IterationSpace& space,
+                            const BlockOrder* order = nullptr);
 
 }  // namespace fusion
