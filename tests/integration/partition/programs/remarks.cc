@@ -365,7 +365,8 @@ void ScratchWrittenAgain(const double* __restrict a, double* __restrict b, doubl
   }
 }
 
-void ReadBeforeWritten(const double* __restrict a, double* __restrict b, double* __restrict part, int n, long m) {
+void ReadBeforeWritten(const double* __restrict a, double* __restrict b, double* __restrict part, int n,
+                       long m) {
   // not partitioned: iterations may share elements of part: one writes (line +4) what another reads (line +2)
   for (int i = 0; i < n; ++i) {
     // loop partitioned: part (read), b (written)
@@ -376,7 +377,8 @@ void ReadBeforeWritten(const double* __restrict a, double* __restrict b, double*
 }
 
 // The first iteration reads an element that the loop has not written.
-void ReadOfOneBefore(const double* __restrict a, double* __restrict b, double* __restrict part, int n, long m) {
+void ReadOfOneBefore(const double* __restrict a, double* __restrict b, double* __restrict part, int n,
+                     long m) {
   // not partitioned: iterations may share elements of part: one writes (line +5) what another reads (line +4)
   for (int i = 0; i < n; ++i) {
     // not partitioned: iterations may share elements of part: one writes (line +2) what another reads (line
@@ -449,8 +451,8 @@ void WrittenByAnEarlierIteration(const double* __restrict a, double* __restrict 
 }
 
 // Without an element nothing is written, and part[0] is read.
-void ReadOfALoopThatMayBeEmpty(const double* __restrict a, double* __restrict b, double* __restrict part, int n,
-                               long m) {
+void ReadOfALoopThatMayBeEmpty(const double* __restrict a, double* __restrict b, double* __restrict part,
+                               int n, long m) {
   // not partitioned: iterations may share elements of part: one writes (line +2) what another writes (line
   // +2)
   for (int i = 0; i < n; ++i) {
@@ -473,7 +475,8 @@ void ReadOfMoreThanIsWritten(const double* __restrict a, double* __restrict b, d
 }
 
 // What lies between the elements that are written may be another object's.
-void WrittenWithGaps(const double* __restrict a, double* __restrict b, double* __restrict part, int n, long m) {
+void WrittenWithGaps(const double* __restrict a, double* __restrict b, double* __restrict part, int n,
+                     long m) {
   // not partitioned: iterations may share elements of part: one writes (line +2) what another writes (line
   // +2)
   for (int i = 0; i < n; ++i) {
