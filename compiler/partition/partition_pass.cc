@@ -80,7 +80,7 @@ class LoopCandidate {
     facts_.last = numbers_.LastCount(loop_);
     const BlockOrder order{loops, analyses_.getResult<DominatorTreeAnalysis>(function_)};
     const Independence independence =
-        FindDependence(accesses_, numbers_, space_, facts_.sums.empty() ? &order : nullptr);
+        FindDependence(accesses_, numbers_, space_, MayHavePrivateArrays() ? &order : nullptr);
     if (!independence.why_not.empty()) return independence.why_not;
     facts_.assumed = independence.assumed;
     if (std::string why = FindRanges(independence); !why.empty()) return why;
@@ -121,6 +121,12 @@ class LoopCandidate {
     constexpr unsigned kFewIterations = 1000;
     const unsigned most = numbers_.evolution().getSmallConstantMaxTripCount(&loop_);
     return loop_.isInnermost() && most != 0 && most < kFewIterations;
+  }
+  // Loops inside of it stay as they are then, which a few iterations are not worth.
+  bool MayHavePrivateArrays() const {
+    constexpr unsigned kFewIterations = 8;
+    const unsigned most = numbers_.evolution().getSmallConstantMaxTripCount(&loop_);
+    return facts_.sums.empty() && (most == 0 || most >= kFewIterations);
   }
   std::string FindRanges(const Independence& independence) {
     const DominatorTree& dominators = analyses_.getResult<DominatorTreeAnalysis>(function_);

@@ -404,6 +404,23 @@ void NAME(scratch_late)(int n, int m, double* a, double* part, const double* b) 
     }
 }
 
+// Later iterations write fewer elements.
+void NAME(scratch_triangle)(int n, double* a, double* part, const double* b) {
+  for (int i = n - 1; i >= 0; --i) {
+    for (int j = 0; j < i; ++j) part[j] = b[i + j] * 0.5;
+    for (int j = 0; j < i; ++j) a[i * n + j] = part[i - 1 - j] + i;
+  }
+}
+
+// Some iterations write one more.
+void NAME(scratch_and_more)(int n, int m, double* a, double* part, const double* b) {
+  for (int i = 0; i < n; ++i) {
+    for (int j = 0; j < m; ++j) part[j] = b[i + j] * 0.5;
+    if (b[i] > 0.5) part[m] = i;
+    for (int j = 0; j < m; ++j) a[i * m + j] = part[m - 1 - j] + i;
+  }
+}
+
 static float table[64];
 
 void NAME(scratch_static)(int n, float* a, float* left) {

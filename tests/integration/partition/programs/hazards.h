@@ -86,6 +86,8 @@ struct bytes {
   F(void, scratch_of_more, (int n, int m, int k, double* a, double* part, const double* b))      \
   F(void, scratch_runs, (int n, int m, double* a, double* part, const double* b))                \
   F(void, scratch_late, (int n, int m, double* a, double* part, const double* b))                \
+  F(void, scratch_triangle, (int n, double* a, double* part, const double* b))                   \
+  F(void, scratch_and_more, (int n, int m, double* a, double* part, const double* b))            \
   F(void, scratch_static, (int n, float* a, float* left))
 
 #define HAZARD_MEMBER(result, name, parameters) result(*name) parameters;

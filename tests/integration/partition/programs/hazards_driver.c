@@ -385,6 +385,8 @@ static void scratch_sizes(void) {
       TRY(n, m, h->scratch(n, m, w->m, (double*)w->cliff - (m < 0 ? 0 : m), w->m + 2000));
       TRY(n, m, h->scratch_runs(n, m, w->m, w->m + 1000, w->m + 2000));
       TRY(n, m, h->scratch_late(n, m, w->m, w->m + 1000, w->m + 2000));
+      TRY(n, m, h->scratch_triangle(n, w->m, w->m + 1000, w->m + 2000));
+      TRY(n, m, h->scratch_and_more(n, m, w->m, w->m + 1000, w->m + 2000));
       TRY(n, m, h->scratch_static(n, (float*)w->m, (float*)(w->m + 1000)));
       for (int k = -2; k <= 9; ++k) {
         TRY(n * 100 + m, k, h->scratch_of_steps(n, m, k, w->m, w->m + 1000, w->m + 2000));

@@ -441,6 +441,19 @@ void WrittenUpToTheCounter(const double* __restrict a, double* __restrict b, dou
   }
 }
 
+void MoreWrittenUnderACondition(const double* __restrict a, double* __restrict b, double* __restrict part,
+                                int n, long m) {
+  // not partitioned: iterations may share elements of part: one writes (line +2) what another writes (line
+  // +2)
+  for (int i = 0; i < n; ++i) {
+    // loop partitioned: a (read), part (written)
+    for (long j = 0; j < m; ++j) part[j] = a[i * m + j] * 2;
+    if (a[i] > 0) part[m] = 5;
+    // loop partitioned: part (read), b (written)
+    for (long j = 0; j < m; ++j) b[i * m + j] = part[j];
+  }
+}
+
 void WrittenByAnEarlierIteration(const double* __restrict a, double* __restrict b, double* __restrict part,
                                  int n) {
   // not partitioned: iterations may share elements of part: one writes (line +1) what another reads (line +2)
@@ -493,6 +506,18 @@ void Repetitions(const double* __restrict a, double* __restrict b, int times, lo
   for (int i = 0; i < times; ++i) {
     // loop partitioned: a (read), b (written)
     for (long j = 0; j < n; ++j) b[j] = a[j] * i;
+  }
+}
+
+// Loops inside may have more to share out.
+void FewIterations(const double* __restrict a, double* __restrict b, double* __restrict part, long m) {
+  // not partitioned: iterations may share elements of part: one writes (line +2) what another writes (line
+  // +2)
+  for (int i = 0; i < 3; ++i) {
+    // loop partitioned: a (read), part (written)
+    for (long j = 0; j < m; ++j) part[j] = a[i * m + j] * 2;
+    // loop partitioned: part (read), b (written)
+    for (long j = 0; j < m; ++j) b[i * m + j] = part[m - 1 - j];
   }
 }
 
