@@ -124,7 +124,7 @@ class LoopCandidate {
   }
   // Loops inside of it stay as they are then, which a few iterations are not worth.
   bool MayHavePrivateArrays() const {
-    constexpr unsigned kFewIterations = 8;
+    constexpr unsigned kFewIterations = 5;
     const unsigned most = numbers_.evolution().getSmallConstantMaxTripCount(&loop_);
     return facts_.sums.empty() && (most == 0 || most >= kFewIterations);
   }

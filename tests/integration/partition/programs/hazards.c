@@ -407,8 +407,8 @@ void NAME(scratch_late)(int n, int m, double* a, double* part, const double* b) 
 // Later iterations write fewer elements.
 void NAME(scratch_triangle)(int n, double* a, double* part, const double* b) {
   for (int i = n - 1; i >= 0; --i) {
-    for (int j = 0; j < i; ++j) part[j] = b[i + j] * 0.5;
-    for (int j = 0; j < i; ++j) a[i * n + j] = part[i - 1 - j] + i;
+    for (int j = 0; j <= i; ++j) part[j] = b[i + j] * 0.5;
+    for (int j = 0; j <= i; ++j) a[i * n + j] = part[i - j] + i;
   }
 }
 
