@@ -116,7 +116,11 @@ std::string Outline(const LoopAccesses& accesses, const std::vector<LoopSum>& su
                                        builder.CreateStructGEP(outlined.context, body->getArg(2), field),
                                        value->getName());
   }
-  for (AllocaInst* local : accesses.own) copies[local] = builder.Insert(local->clone());
+  for (AllocaInst* local : accesses.own) {
+    Instruction* copy = builder.Insert(local->clone());
+    copy->setMetadata(LLVMContext::MD_DIAssignID, nullptr);
+    copies[local] = copy;
+  }
   SmallVector<BasicBlock*, 16> blocks;
   for (BasicBlock* block : loop.blocks()) {
     BasicBlock* copy = CloneBasicBlock(block, copies, "", body);
@@ -129,6 +133,7 @@ std::string Outline(const LoopAccesses& accesses, const std::vector<LoopSum>& su
     for (Instruction& instruction : make_early_inc_range(*block)) {
       instruction.dropDbgRecords();
       instruction.setDebugLoc(DebugLoc());
+      instruction.setMetadata(LLVMContext::MD_DIAssignID, nullptr);
       if (instruction.isDebugOrPseudoInst() || instruction.isLifetimeStartOrEnd() ||
           isa<AssumeInst>(instruction) || isa<NoAliasScopeDeclInst>(instruction))
         instruction.eraseFromParent();
