@@ -26,6 +26,9 @@ SetVector<Value*> UsedFromOutside(const Loop& loop, const LoopAccesses& accesses
       for (Use& use : instruction.operands()) {
         if (auto* local = dyn_cast<AllocaInst>(use); local != nullptr && accesses.own.contains(local))
           continue;
+        if (auto* address = dyn_cast<GetElementPtrInst>(use);
+            address != nullptr && accesses.own_addresses.contains(address))
+          continue;
         if (isa<Constant>(use) || isa<BasicBlock>(use) || isa<MetadataAsValue>(use)) continue;
         if (auto* inside = dyn_cast<Instruction>(use);
             inside != nullptr && loop.contains(inside->getParent()))
@@ -120,6 +123,12 @@ std::string Outline(const LoopAccesses& accesses, const std::vector<LoopSum>& su
     Instruction* copy = builder.Insert(local->clone());
     copy->setMetadata(LLVMContext::MD_DIAssignID, nullptr);
     copies[local] = copy;
+  }
+  for (GetElementPtrInst* address : accesses.own_addresses) {
+    Instruction* copy = builder.Insert(address->clone());
+    copy->setDebugLoc(DebugLoc());
+    copy->setOperand(0, copies[address->getPointerOperand()]);
+    copies[address] = copy;
   }
   SmallVector<BasicBlock*, 16> blocks;
   for (BasicBlock* block : loop.blocks()) {

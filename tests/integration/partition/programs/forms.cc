@@ -297,3 +297,21 @@ void ScratchUnderACondition(double* a, int n) {
     a[i] = part[7] + part[3];
   }
 }
+
+static double Median(const double* a) {
+  double sorted[5];
+  for (int k = 0; k < 5; ++k) sorted[k] = a[k];
+  for (int k = 4; k > 0; --k) {
+    for (int j = 0; j < k; ++j) {
+      const double less = sorted[j] < sorted[j + 1] ? sorted[j] : sorted[j + 1];
+      sorted[j + 1] = sorted[j] < sorted[j + 1] ? sorted[j + 1] : sorted[j];
+      sorted[j] = less;
+    }
+  }
+  return sorted[2] + sorted[a[0] > 1 ? 0 : 4];
+}
+
+// found
+void LocalOfInlined(double* a, const double* b, int n) {
+  for (int i = 0; i < n; ++i) a[i] = Median(b + i);
+}

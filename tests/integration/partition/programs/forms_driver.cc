@@ -90,6 +90,7 @@ void Scratch() {
     Matrix x{a.data(), side, side};
     ScratchVector(x, b);
   });
+  Form("LocalOfInlined", [](Doubles& a, Doubles& b, int n) { LocalOfInlined(a.data(), b.data(), n); });
   Form("ScratchOnStack", [](Doubles& a, Doubles&, int n) { ScratchOnStack(a.data(), n); });
   Form("ScratchThatGoesOn", [](Doubles& a, Doubles&, int n) { ScratchThatGoesOn(a.data(), n); });
   Form("ScratchUnderACondition", [](Doubles& a, Doubles&, int n) { ScratchUnderACondition(a.data(), n); });
