@@ -12,6 +12,7 @@
 
 #include "client/partition/check.h"
 #include "client/partition/cuda_device.h"
+#include "client/partition/host_run.h"
 #include "client/partition/simulated_device.h"
 
 namespace fusion {
@@ -251,8 +252,7 @@ void Partitioner::RunOnThreads(LoopCall call, const LoopWork& of_loop, LoopRecor
                                                        std::min(2 * threads, iterations), iterations));
     }
     const auto start = std::chrono::steady_clock::now();
-    pool_->Begin(part.site.body, part.context, part.first, part.last);
-    pool_->Finish();
+    HostRun(part, *pool_).Finish();
     const double seconds = SecondsSince(start), of_part = of_loop.Of(part.first, part.last);
     SawThreads(of_part, seconds, loop);
     seconds_per_work = seconds / std::max(of_part, 1.0);
@@ -566,7 +566,7 @@ bool Partitioner::DeviceCanRun(const LoopCall& call, LoopRecord& loop) {
     loop.Count(reason);
     return false;
   };
-  if (call.site.sums != 0) return refuse(PartitionReason::kNoKernel);
+  if (call.site.sums != 0 || HasPrivateArrays(call.site)) return refuse(PartitionReason::kNoKernel);
   if (device_ == nullptr) {
     if (settings_.mode == PartitionMode::kDevice && !has_complained_)
       std::fputs("fusion: FUSION_PARTITION=device, but there is no device: loops run on the host's threads\n",

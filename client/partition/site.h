@@ -24,6 +24,11 @@ enum {
   // It is not known before the loop runs which bytes are read. None of the array is written. The four
   // numbers are 0. No other memory has a copy of such an array: these loops run on the host.
   FUSION_PARTITION_UNBOUNDED = 8,
+  // All accesses of the array have it, or none. Each iteration writes what it reads of the array before it
+  // reads it, and all iterations write the same bytes: those of the ranges that are written and not partial.
+  // Calls of the body that run at the same time need memory of their own for the array, and it is left as the
+  // last iteration has it. For calls of two iterations at least. Such a loop has no kernel, and no sums.
+  FUSION_PARTITION_PRIVATE = 16,
 };
 
 // A load or store, or several with the same range.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "client/partition/array_copies.h"
+#include "client/partition/host_run.h"
 #include "client/partition/ranges.h"
 #include "client/partition/readable.h"
 #include "client/partition/store_changes.h"
@@ -148,7 +149,7 @@ SplitResult RunSplit(const LoopCall& call, int64_t device_iterations, const Loop
                      PartitionDevice* device, HostPool& pool) {
   SplitResult result;
   std::optional<DevicePart> part;
-  if (device != nullptr && device_iterations > 0) {
+  if (device != nullptr && device_iterations > 0 && !HasPrivateArrays(call.site)) {
     try {
       part.emplace(call, call.first + device_iterations, *device);
       result.reason = part->Prepare();
@@ -160,9 +161,9 @@ SplitResult RunSplit(const LoopCall& call, int64_t device_iterations, const Loop
   if (!part.has_value()) device_iterations = 0;
 
   const int64_t host_first = call.first + device_iterations;
-  pool.Begin(call.site.body, call.context, host_first, call.last, plan.threads);
+  HostRun host(LoopCall{call.site, host_first, call.last, call.context, call.facts}, pool, plan.threads);
   bool succeeded = !part.has_value() || part->Run(plan.chunks, BlockShape{plan.block_x, plan.block_y});
-  pool.Finish();
+  host.Finish();
   if (!part.has_value()) return result;
   succeeded = succeeded && part->Download();
   if (succeeded) {

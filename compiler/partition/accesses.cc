@@ -49,13 +49,24 @@ std::string WhyNotInstruction(const Instruction& instruction) {
 }
 
 // Returns true when the array is the loop's own: what it holds at the start of an iteration is not defined.
-bool IsOwn(const AllocaInst& local, const Loop& loop) {
+// Addresses of its elements that are computed before the loop are added to `addresses`.
+bool IsOwn(const AllocaInst& local, const Loop& loop, SmallVectorImpl<GetElementPtrInst*>& addresses) {
   bool begins = false;
-  for (const User* user : local.users()) {
-    auto* instruction = dyn_cast<Instruction>(user);
-    if (instruction == nullptr || !loop.contains(instruction)) return false;
-    auto* intrinsic = dyn_cast<IntrinsicInst>(instruction);
-    begins |= intrinsic != nullptr && intrinsic->getIntrinsicID() == Intrinsic::lifetime_start;
+  SmallVector<const Value*, 4> left{&local};
+  while (!left.empty()) {
+    for (const User* user : left.pop_back_val()->users()) {
+      auto* instruction = dyn_cast<Instruction>(user);
+      if (instruction == nullptr) return false;
+      if (!loop.contains(instruction)) {
+        auto* element = dyn_cast<GetElementPtrInst>(instruction);
+        if (element == nullptr || !element->hasAllConstantIndices()) return false;
+        addresses.push_back(const_cast<GetElementPtrInst*>(element));
+        left.push_back(element);
+        continue;
+      }
+      auto* intrinsic = dyn_cast<IntrinsicInst>(instruction);
+      begins |= intrinsic != nullptr && intrinsic->getIntrinsicID() == Intrinsic::lifetime_start;
+    }
   }
   return begins && isa<ConstantInt>(local.getArraySize());
 }
@@ -152,9 +163,13 @@ std::string FindAccesses(const LoopInfo& loops, ExactNumbers& numbers, LoopAcces
       auto* global = dyn_cast<GlobalVariable>(value->getValue());
       if (global != nullptr && global->isThreadLocal())
         return "uses a variable that each thread has" + LineOf(instruction);
-      if (auto* local = dyn_cast<AllocaInst>(value->getValue()); local != nullptr && IsOwn(*local, loop)) {
-        found.own.insert(local);
-        continue;
+      if (auto* local = dyn_cast<AllocaInst>(value->getValue())) {
+        SmallVector<GetElementPtrInst*, 4> addresses;
+        if (found.own.contains(local) || IsOwn(*local, loop, addresses)) {
+          found.own.insert(local);
+          found.own_addresses.insert(addresses.begin(), addresses.end());
+          continue;
+        }
       }
       auto array = std::find_if(found.arrays.begin(), found.arrays.end(),
                                 [&](const LoopArray& known) { return known.base == base; });

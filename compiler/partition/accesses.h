@@ -32,6 +32,8 @@ struct LoopAccesses {
   std::vector<LoopAccess> accesses;
   // Local arrays whose lifetime is one iteration: each thread has its own.
   llvm::SetVector<llvm::AllocaInst*> own;
+  // Addresses of their elements that are computed before the loop, each after those that it is made of.
+  llvm::SetVector<llvm::GetElementPtrInst*> own_addresses;
 };
 
 // Finds the accesses of numbers.loop(). Returns "", or why the loop cannot be taken apart.

@@ -26,7 +26,7 @@ constexpr char kStep[] = "fusion.step";  // metadata of counters
 // A loop that can be cut to one iteration: counters alone go from one to the next, and nothing comes out.
 bool CanBeCut(const Loop& loop, ScalarEvolution& evolution) {
   if (loop.getExitingBlock() == nullptr || loop.getExitingBlock() != loop.getLoopLatch() ||
-      loop.getExitBlock() == nullptr)
+      loop.getExitBlock() == nullptr || isa<SCEVCouldNotCompute>(evolution.getBackedgeTakenCount(&loop)))
     return false;
   for (PHINode& counter : loop.getHeader()->phis()) {
     auto* recurrence = evolution.isSCEVable(counter.getType())

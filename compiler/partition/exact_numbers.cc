@@ -86,6 +86,11 @@ const ICmpInst* EndOf(const Loop& loop) {
   return branch != nullptr && branch->isConditional() ? dyn_cast<ICmpInst>(branch->getCondition()) : nullptr;
 }
 
+bool ExactNumbers::RunsToLastCount(const Loop& inner) const {
+  return inner.getExitingBlock() != nullptr && inner.getExitingBlock() == inner.getLoopLatch() &&
+         !isa<SCEVCouldNotCompute>(evolution_.getBackedgeTakenCount(&inner));
+}
+
 const SCEV* ExactNumbers::LastCount(const Loop& inner) {
   const SCEV* count = evolution_.getSymbolicMaxBackedgeTakenCount(&inner);
   if (isa<SCEVCouldNotCompute>(count)) return nullptr;

@@ -32,6 +32,9 @@ class ExactNumbers {
   // The counter of `inner` (the loop itself, or one inside of it) runs from 0 to this. Null: nobody knows
   // before. Where the loop is not entered the number may be negative.
   const llvm::SCEV* LastCount(const llvm::Loop& inner);
+  // Returns true when an iteration of `inner` runs for each number up to that, to its end; else there may be
+  // fewer.
+  bool RunsToLastCount(const llvm::Loop& inner) const;
 
   // The absolute value of `number`, and of every sum and product that it is made of, is less than 2^bits.
   struct Bound {

@@ -102,6 +102,14 @@ isl::set IterationSpace::Domain(const LoopNest& nest) {
   return domain;
 }
 
+bool IterationSpace::IsExact(const LoopNest& nest) {
+  for (unsigned at = 1; at < nest.size(); ++at) {
+    const SCEV* last = numbers_.LastCount(*nest[at]);
+    if (last == nullptr || Affine(last, nest).is_null()) return false;
+  }
+  return true;
+}
+
 isl::set IterationSpace::Known() {
   const LoopNest none;
   isl::set known = isl::manage(isl_set_universe(isl_space_params_alloc(context_, 0)));

@@ -28,6 +28,8 @@ class IterationSpace {
   isl::pw_aff Constant(int64_t value, const LoopNest& nest) const;
   // Iterations of the innermost loop of `nest`, more where a loop's count is not known.
   isl::set Domain(const LoopNest& nest);
+  // Returns true when the loops of `nest` inside of the first one have no more iterations than its domain.
+  bool IsExact(const LoopNest& nest);
   // Returns the parameters for which the loop may be reached: counters of the loops around it are in their
   // ranges.
   isl::set Known();

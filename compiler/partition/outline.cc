@@ -27,6 +27,9 @@ SetVector<Value*> UsedFromOutside(const Loop& loop, const LoopAccesses& accesses
       for (Use& use : instruction.operands()) {
         if (auto* local = dyn_cast<AllocaInst>(use); local != nullptr && accesses.own.contains(local))
           continue;
+        if (auto* address = dyn_cast<GetElementPtrInst>(use);
+            address != nullptr && accesses.own_addresses.contains(address))
+          continue;
         if (isa<Constant>(use) || isa<BasicBlock>(use) || isa<MetadataAsValue>(use)) continue;
         if (auto* inside = dyn_cast<Instruction>(use);
             inside != nullptr && loop.contains(inside->getParent()))
@@ -120,7 +123,17 @@ std::string Outline(const LoopAccesses& accesses, const std::vector<LoopSum>& su
                                        builder.CreateStructGEP(outlined.context, body->getArg(2), field),
                                        value->getName());
   }
-  for (AllocaInst* local : accesses.own) copies[local] = builder.Insert(local->clone());
+  for (AllocaInst* local : accesses.own) {
+    Instruction* copy = builder.Insert(local->clone());
+    copy->setMetadata(LLVMContext::MD_DIAssignID, nullptr);
+    copies[local] = copy;
+  }
+  for (GetElementPtrInst* address : accesses.own_addresses) {
+    Instruction* copy = builder.Insert(address->clone());
+    copy->setDebugLoc(DebugLoc());
+    copy->setOperand(0, copies[address->getPointerOperand()]);
+    copies[address] = copy;
+  }
   SmallVector<BasicBlock*, 16> blocks;
   for (BasicBlock* block : loop.blocks()) {
     BasicBlock* copy = CloneBasicBlock(block, copies, "", body);
@@ -133,6 +146,7 @@ std::string Outline(const LoopAccesses& accesses, const std::vector<LoopSum>& su
     for (Instruction& instruction : make_early_inc_range(*block)) {
       instruction.dropDbgRecords();
       instruction.setDebugLoc(DebugLoc());
+      instruction.setMetadata(LLVMContext::MD_DIAssignID, nullptr);
       if (instruction.isDebugOrPseudoInst() || instruction.isLifetimeStartOrEnd() ||
           isa<AssumeInst>(instruction) || isa<NoAliasScopeDeclInst>(instruction))
         instruction.eraseFromParent();

@@ -79,14 +79,16 @@ class LoopCandidate {
       return "it writes nothing";
     facts_.accesses = &accesses_;
     facts_.last = numbers_.LastCount(loop_);
-    Independence independence = FindDependence(accesses_, numbers_, space_);
+    const BlockOrder order{loops, analyses_.getResult<DominatorTreeAnalysis>(function_)};
+    const Independence independence =
+        FindDependence(accesses_, numbers_, space_, MayHavePrivateArrays() ? &order : nullptr);
     if (!independence.why_not.empty()) return independence.why_not;
     facts_.assumed = independence.assumed;
-    if (std::string why = FindRanges(); !why.empty()) return why;
+    if (std::string why = FindRanges(independence); !why.empty()) return why;
     if (std::string why = FindOverlaps(); !why.empty()) return why;
     FindWork(loops);
     if (HasLittleToDo()) return "it has too little to do";
-    if (facts_.sums.empty()) FindColumnsOfIteration(loops);
+    if (facts_.sums.empty() && independence.private_arrays.empty()) FindColumnsOfIteration(loops);
     if (std::string why = CollectConditions(); !why.empty()) return why;
     if (std::string why = WhyNoSite(facts_, numbers_); !why.empty()) return why;
     // Nothing is known of how iterations use local arrays.
@@ -99,6 +101,8 @@ class LoopCandidate {
     for (const AccessRange& range : facts_.ranges)
       if ((range.flags & FUSION_PARTITION_UNBOUNDED) != 0)
         why_no_kernel = "reads anywhere in " + NameOf(accesses_.arrays[range.array]);
+      else if ((range.flags & FUSION_PARTITION_PRIVATE) != 0)
+        why_no_kernel = "needs a copy of " + NameOf(accesses_.arrays[range.array]) + " for each thread";
     if (!why_no_kernel.empty()) {
       facts_.last_column = {};
       columns_ = ColumnLoops::kNone;
@@ -121,12 +125,19 @@ class LoopCandidate {
     const unsigned most = numbers_.evolution().getSmallConstantMaxTripCount(&loop_);
     return loop_.isInnermost() && most != 0 && most < kFewIterations;
   }
-  std::string FindRanges() {
+  // Loops inside of it stay as they are then, which a few iterations are not worth.
+  bool MayHavePrivateArrays() const {
+    constexpr unsigned kFewIterations = 5;
+    const unsigned most = numbers_.evolution().getSmallConstantMaxTripCount(&loop_);
+    return facts_.sums.empty() && (most == 0 || most >= kFewIterations);
+  }
+  std::string FindRanges(const Independence& independence) {
     const DominatorTree& dominators = analyses_.getResult<DominatorTreeAnalysis>(function_);
     ScalarEvolution& evolution = numbers_.evolution();
     for (const LoopAccess& access : accesses_.accesses) {
       AccessRange range{
           access.array, {}, {}, access.written ? FUSION_PARTITION_WRITTEN : FUSION_PARTITION_READ};
+      if (independence.private_arrays.count(access.array) > 0) range.flags |= FUSION_PARTITION_PRIVATE;
       if (access.offset != nullptr) {
         range.first = ranges_.Least(access.offset);
         range.end = ranges_.Most(access.offset);
@@ -142,7 +153,8 @@ class LoopCandidate {
       }
       range.end.constant = evolution.getAddExpr(
           range.end.constant, evolution.getConstant(numbers_.type(), static_cast<uint64_t>(access.bytes)));
-      if (!TouchesAll(access, dominators, numbers_)) range.flags |= FUSION_PARTITION_PARTIAL;
+      if (independence.fills.count(&access) == 0 && !TouchesAll(access, dominators, numbers_))
+        range.flags |= FUSION_PARTITION_PARTIAL;
       Join(range);
     }
     return "";
@@ -251,7 +263,8 @@ class LoopCandidate {
       for (const AccessRange& range : facts_.ranges)
         if (range.array == array) flags |= range.flags;
       text += (text.empty() ? "" : ", ") + NameOf(accesses_.arrays[array]) +
-              ((flags & FUSION_PARTITION_UNBOUNDED) != 0 ? " (read anywhere)"
+              ((flags & FUSION_PARTITION_PRIVATE) != 0     ? " (private to each iteration)"
+               : (flags & FUSION_PARTITION_UNBOUNDED) != 0 ? " (read anywhere)"
                : (flags & FUSION_PARTITION_READ) != 0 && (flags & FUSION_PARTITION_WRITTEN) != 0
                    ? " (read, written)"
                : (flags & FUSION_PARTITION_WRITTEN) != 0 ? " (written)"

@@ -107,7 +107,8 @@ bool RunsAsCounted(const Loop& inner, const SCEV* last, const DominatorTree& dom
 
 }  // namespace
 
-bool TouchesAll(const LoopAccess& access, const DominatorTree& dominators, ExactNumbers& numbers) {
+bool TouchesAll(const LoopAccess& access, const DominatorTree& dominators, ExactNumbers& numbers,
+                SmallVectorImpl<const SCEV*>* repeats) {
   ScalarEvolution& evolution = numbers.evolution();
   const SCEV* run = evolution.getConstant(numbers.type(), static_cast<uint64_t>(access.bytes));
   const SCEV* offset = access.offset;
@@ -115,12 +116,18 @@ bool TouchesAll(const LoopAccess& access, const DominatorTree& dominators, Exact
     return false;
   for (size_t at = access.nest.size(); --at > 0;) {
     const Loop* inner = access.nest[at];
+    const SCEV* last = numbers.LastCount(*inner);
+    if (last == nullptr || !numbers.RunsToLastCount(*inner) ||
+        !RunsAsCounted(*inner, last, dominators, numbers))
+      return false;
+    if (repeats != nullptr && evolution.isLoopInvariant(offset, inner) &&
+        evolution.isLoopInvariant(run, inner)) {
+      repeats->push_back(last);
+      continue;
+    }
     // The offset grows by what the loops inside touch.
     auto* counter = dyn_cast<SCEVAddRecExpr>(offset);
-    const SCEV* last = numbers.LastCount(*inner);
-    if (counter == nullptr || counter->getLoop() != inner || counter->getStepRecurrence(evolution) != run ||
-        last == nullptr || inner->getExitingBlock() == nullptr ||
-        !RunsAsCounted(*inner, last, dominators, numbers))
+    if (counter == nullptr || counter->getLoop() != inner || counter->getStepRecurrence(evolution) != run)
       return false;
     // Only then are these iterations a function of the loop's own alone.
     if (at > 1 && !evolution.isLoopInvariant(last, access.nest[at - 1])) return false;

@@ -36,7 +36,9 @@ class Ranges {
   llvm::SetVector<const llvm::SCEV*> not_negative_;
 };
 
-// Returns true when every iteration of the loop touches every byte of its range.
-bool TouchesAll(const LoopAccess& access, const llvm::DominatorTree& dominators, ExactNumbers& numbers);
+// Returns true when every iteration of the loop touches every byte of its range. Where `repeats` is given a
+// loop inside may touch the same bytes again and again: its last count goes there, and may not be negative.
+bool TouchesAll(const LoopAccess& access, const llvm::DominatorTree& dominators, ExactNumbers& numbers,
+                llvm::SmallVectorImpl<const llvm::SCEV*>* repeats = nullptr);
 
 }  // namespace fusion

@@ -15,7 +15,7 @@ import partition_runs
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 PROGRAMS = ROOT / "tests/integration/partition/programs"
 SOURCE = PROGRAMS / "forms.cc"
-FLAGS = ["-std=c++20", "-fno-math-errno", "-ffp-contract=off", "-I", ROOT]
+FLAGS = ["-g", "-std=c++20", "-fno-math-errno", "-ffp-contract=off", "-I", ROOT]
 REMARK = re.compile(r"(?P<file>[^\s:]+):(?P<line>\d+):\d+: remark: (?P<what>(?:loop|not) partitioned\b.*)")
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Random loop nests in C give the same bytes when a partitioning compiler splits them as when plain clang -O0 runs them.
 
-  random_nests.py --cc fusion-cc [--plain clang-19] [--count 300] [--seed 1] [--splits 0,0.4,1] [--keep DIR]
+  random_nests.py --cc fusion-cc [--plain clang-19] [--count 300] [--seed 1] [--splits 0,0.4,1] [--scratch 0.35] [--keep DIR]
   random_nests.py --cc clang-19 --self-check [--count 2000]    the nests themselves: no undefined behaviour, -O2 agrees with -O0
 
 Every function takes sizes and pointers into one large buffer, where arrays overlap exactly, partly or not at all. All indices are
@@ -80,7 +80,7 @@ class Expression:
 class Function:
     """One random function: its text and what its parameters may be."""
 
-    def __init__(self, chance, name):
+    def __init__(self, chance, name, scratch_share):
         self.chance = chance
         self.name = name
         self.depth = chance.choice((1, 1, 2, 2, 2, 3))
@@ -92,6 +92,10 @@ class Function:
         self.indirect = chance.random() < 0.25
         self.tame = self.likely(0.4)  # mostly parallel: writes to each iteration's own element, no variables that are carried
         self.written = set()
+        self.scratch = None  # an array that a nest writes anew in each iteration, or nearly so
+        self.results = None  # where such a nest stores what it reads of that
+        if len(self.arrays) > 1 and not self.arrays[0].width and self.likely(scratch_share):
+            self.scratch = self.arrays[0]
         self.lines = []
         self.write_body()
 
@@ -145,6 +149,8 @@ class Function:
                 self.emit(1, f"for (int {name} = 0; {name} < 3; ++{name}) {{")
                 self.loop(2, self.depth, [])
                 self.emit(1, "}")
+            elif self.scratch and self.likely(0.8):
+                self.scratch_nest(1)
             else:
                 self.loop(1, self.depth, [])
         self.emit(1, "return s + 0.5 * x + (double)u + 4294967296.0 * (double)v;")
@@ -179,6 +185,140 @@ class Function:
         self.emit(level, "}")
         if foot:
             self.emit(level, f"u += (unsigned){counter.name};")
+
+    # Nests with an array that each iteration writes before it reads it. Many have a fault: a read that comes too early or goes too
+    # far, a write that not every iteration makes, or of other elements.
+
+    def scratch_nest(self, level):
+        head, counter, foot = self.head([])
+        for line in head if foot else [head]:
+            self.emit(level, line)
+        size = self.chance.choice(self.sizes)
+        self.results = self.without_scratch(lambda: self.chance.choice(self.arrays))
+        for k in range(self.pick((4, 2), (3, 3), (1, 4))):
+            self.scratch_phase(level + 1, counter, size, k == 0)
+        if self.likely(0.05 if self.tame else 0.3):
+            self.scratch_statement(level + 1, [counter], size, False)
+        if foot:
+            self.emit(level + 1, foot)
+        self.emit(level, "}")
+        if foot:
+            self.emit(level, f"u += (unsigned){counter.name};")
+
+    def scratch_phase(self, level, outer, size, is_first):
+        """A loop, or two, that write or read the array; or one element alone."""
+        faults = 0.1 if self.tame else 1
+        if self.likely(0.12 * faults):
+            self.scratch_statement(level, [outer], size, is_first)
+            return
+        opened, counters = 0, [outer]
+        guard = self.likely(0.06 * faults)
+        if guard:
+            self.emit(level, f"if ({self.guard([outer], [])}) {{")
+            opened, level = 1, level + 1
+        for _ in range(self.pick((5, 1), (2, 2))):
+            if self.likely(1 - 0.25 * faults):
+                name = f"i{next(self.counters)}"
+                head = f"for ({size.type} {name} = 0; {name} < {size.name}; ++{name}) {{"
+                counters.append(Variable(name, size.type, 0, size.most - 1, (size.name,), size))
+            else:
+                head, counter, foot = self.head(counters)
+                if foot:  # a loop whose counter is used after it
+                    name = f"i{next(self.counters)}"
+                    head, counter = f"for (int {name} = 0; {name} < 3; ++{name}) {{", Variable(name, "int", 0, 2)
+                counters.append(counter)
+            self.emit(level, head)
+            opened, level = opened + 1, level + 1
+            if self.likely(0.1 * faults):
+                self.scratch_statement(level, counters[:], size, is_first)
+        self.scratch_statement(level, counters, size, is_first)
+        if self.likely(0.3):
+            self.scratch_statement(level, counters, size, False)
+        for _ in range(opened):
+            level -= 1
+            self.emit(level, "}")
+
+    def scratch_index(self, counters):
+        """Mostly the innermost counter: an element of the array."""
+        inner = counters[1:] or counters
+        for _ in range(20):
+            form = self.pick((80 if self.tame else 12, "counter"), (2, "shifted"), (1, "number"), (1, "reversed"), (1, "outer"), (2, "rows"), (0.5, "any"))
+            found = self.of(inner[-1]) if len(counters) > 1 else Expression(str(self.chance.randint(0, 2)), 0, 2)
+            if form == "shifted":
+                found = self.shifted(found)
+            elif form == "number":
+                found = Expression(str(self.chance.randint(0, 2)), 0, 2)
+            elif form == "reversed" and inner[-1].below:
+                size = self.size_named(inner[-1].below[0])
+                found = Expression(f"{size.name} - 1 - {inner[-1].name}", 0, size.most - 1, found.unsigned or size.type not in SIGNED)
+            elif form == "outer":
+                found = self.of(counters[0])
+            elif form == "rows" and len(inner) > 1:
+                found = self.rows(*inner[-2:])
+            elif form == "any":
+                found = self.unusual(counters)
+            if found.fits():
+                return found
+        return Expression("1", 1, 1)
+
+    def without_scratch(self, make):
+        """What make() returns where the array is not among the others."""
+        arrays = self.arrays
+        self.arrays = [array for array in arrays if array is not self.scratch]
+        made = make()
+        self.arrays = arrays
+        return made
+
+    def scratch_value(self, counters):
+        """What is written to the array: mostly of other arrays, but for the nest's results."""
+        is_real = self.scratch.type in FLOATS
+        others = [array for array in self.arrays if array not in (self.scratch, self.results)]
+        if not others or self.likely(0.3):
+            counter = self.chance.choice(counters).name
+            return f"0.25 * (double){counter} + 0.375" if is_real else f"(unsigned){counter} * 5u + 11u"
+        arrays = self.arrays
+        if self.likely(0.9):
+            self.arrays = others
+        value = (self.real if is_real else self.whole)(counters, [])
+        self.arrays = arrays
+        return value
+
+    def scratch_result(self, counters, size):
+        """The element of the results that belongs to the iteration, mostly: of a row, or one alone."""
+        target = self.results
+        if target.width or self.likely(0.02 if self.tame else 0.1):
+            return self.without_scratch(lambda: self.element(target, [counters[0], counters[-1]] if len(counters) > 1 else counters, True))
+        first, last = self.of(counters[0]), self.of(counters[-1])
+        if len(counters) == 1:
+            return f"{target.name}[{first.text}]"
+        unsigned = any(counter.type in ("unsigned", "size_t") for counter in (counters[0], counters[-1], size))
+        if size.name in counters[-1].below and not (unsigned and size.least < 0):
+            return f"{target.name}[{first.text} * {size.name} + {last.text}]"
+        return f"{target.name}[{first.text} * {self.most} + {last.text}]"
+
+    def scratch_statement(self, level, counters, size, is_first):
+        array = self.scratch
+        element = f"{array.name}[{self.scratch_index(counters).text}]"
+        is_real = array.type in FLOATS
+        form = self.pick((6 if is_first else 2, "write"), (0.5 if is_first else 2, "change"), (0.5 if is_first else 5, "read"))
+        if form == "read":
+            target = self.results
+            place = self.scratch_result(counters, size)
+            self.written.add(target.name)
+            more = f" + {self.chance.choice(counters).name}" if self.likely(0.3) else ""
+            if target.type in FLOATS:
+                self.emit(level, f"{place} = ({target.type})(0.5 * (double){element}{more});")
+            elif is_real:
+                self.emit(level, f"{place} = ({target.type})({element} > 0.25);")
+            else:
+                self.emit(level, f"{place} = ({target.type})((unsigned){element} * 3u{more});")
+            return
+        self.written.add(array.name)
+        value = self.scratch_value(counters)
+        if form == "change":
+            value = f"0.5 * {element} + {value}" if is_real else f"(unsigned){element} + {value}"
+        statement = f"{element} = {value if is_real else f'({array.type})({value})'};"
+        self.emit(level, f"if ({self.guard(counters, [])}) {statement}" if self.likely(0.02 if self.tame else 0.08) else statement)
 
     def bumped_pointers(self, level, depth, outer):
         """Pointers that move in each iteration of the innermost loop; they start again before it."""
@@ -502,7 +642,7 @@ class Function:
     def arguments(self):
         """One set of arguments: numbers for the sizes, byte offsets into the buffer for the pointers."""
         values = [self.size_value(size) for size in self.sizes]
-        far = self.restrict or self.likely(0.2)
+        far = self.restrict or self.likely(0.75 if self.scratch else 0.2)
         slots = self.chance.sample(range(1, SLOTS - 1), 4)
         together = self.chance.choice((0, 0, 1, 8, 50, 150))
         for k, array in enumerate(self.arrays):
@@ -629,11 +769,11 @@ def driver_text(functions, sets):
     return text + MAIN
 
 
-def generate(seed, first, count):
+def generate(seed, first, count, scratch_share):
     """Functions first .. first + count - 1 of a seed, and their argument sets."""
     functions, sets = [], {}
     for k in range(first, first + count):
-        function = Function(random.Random(f"{seed} {k}"), f"f{k}")
+        function = Function(random.Random(f"{seed} {k}"), f"f{k}", scratch_share)
         functions.append(function)
         sets[function.name] = [function.arguments() for _ in range(SETS)]
     return functions, sets
@@ -719,8 +859,8 @@ def print_difference(arguments, function, sets, split, found):
 
 
 def test_file(arguments, folder, number, count):
-    """One file of functions: (loops partitioned, calls compared, names of functions that differ)."""
-    functions, sets = generate(arguments.seed, number * PER_FILE, count)
+    """One file of functions: (loops partitioned, those with private arrays, calls compared, names of functions that differ)."""
+    functions, sets = generate(arguments.seed, number * PER_FILE, count, arguments.scratch)
     kept, remarks = compile_all(arguments, folder, number, functions)
     calls, different = 0, {function.name for function in functions if function not in kept}
     program = build(arguments, folder, number, kept, sets)
@@ -732,17 +872,18 @@ def test_file(arguments, folder, number, count):
             if mine and function.name not in different:
                 print_difference(arguments, function, sets, split, mine)
                 different.add(function.name)
-    return partition_runs.partitioned_loops(remarks), calls, different
+    loops = re.findall(": loop partitioned: .*", remarks)
+    return len(loops), sum("private to each iteration" in loop for loop in loops), calls, different
 
 
 def test(arguments, folder):
-    loops, calls, different = 0, 0, set()
+    loops, private, calls, different = 0, 0, 0, set()
     for number, first in enumerate(range(0, arguments.count, PER_FILE)):
         more = test_file(arguments, folder, number, min(PER_FILE, arguments.count - first))
-        loops, calls, different = loops + more[0], calls + more[1], different | more[2]
+        loops, private, calls, different = loops + more[0], private + more[1], calls + more[2], different | more[3]
         sys.stdout.flush()
-    print(f"random_nests.py: {arguments.count} functions of seed {arguments.seed}, {loops} loops partitioned, {calls} calls compared, "
-          f"{len(different)} functions differ")
+    print(f"random_nests.py: {arguments.count} functions of seed {arguments.seed}, {loops} loops partitioned, {private} of them with private "
+          f"arrays, {calls} calls compared, {len(different)} functions differ")
     if not loops and not arguments.self_check:
         print("random_nests.py: the compiler partitioned nothing")
         return 1
@@ -753,6 +894,7 @@ def main():
     parser = partition_runs.options(__doc__)
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--scratch", type=float, default=0.35, help="the share of functions whose nests write an array anew in each iteration")
     parser.add_argument("--self-check", choices=("plain", "sanitized"), nargs="?", const="plain",
                         help="the compiler need not partition: this looks at the generated nests themselves, or also at their behaviour")
     arguments = parser.parse_args()

@@ -259,3 +259,59 @@ void LocalArray(double* a, const double* b, int n) {
     a[i] = sum;
   }
 }
+
+// found
+void ScratchVector(Matrix& a, std::vector<double>& part) {
+  for (int i = 0; i < a.rows; ++i) {
+    for (int j = 0; j < a.columns; ++j) part[j] = a.at(i, j) * 0.5;
+    for (int j = 0; j < a.columns; ++j) a.at(i, j) = part[a.columns - 1 - j] + i;
+  }
+}
+
+// found
+void ScratchOnStack(double* a, int n) {
+  double sum[17];
+  for (int i = 0; i < n; ++i) {
+    sum[0] = 1;
+    for (int j = 0; j < 16; ++j) sum[j + 1] = sum[j] * 0.5 + a[i];
+    a[i] = sum[16] - sum[8];
+  }
+}
+
+// refused: the first element of an iteration is the last one of the iteration before
+void ScratchThatGoesOn(double* a, int n) {
+  double sum[17] = {};
+  for (int i = 0; i < n; ++i) {
+    sum[0] = sum[16];
+    for (int j = 0; j < 16; ++j) sum[j + 1] = sum[j] * 0.5 + a[i];
+    a[i] = sum[16] - sum[8];
+  }
+}
+
+// refused: some iterations read what another has written
+void ScratchUnderACondition(double* a, int n) {
+  double part[8] = {};
+  for (int i = 0; i < n; ++i) {
+    if (a[i] > 1)
+      for (int j = 0; j < 8; ++j) part[j] = a[i] * j;
+    a[i] = part[7] + part[3];
+  }
+}
+
+static double Median(const double* a) {
+  double sorted[5];
+  for (int k = 0; k < 5; ++k) sorted[k] = a[k];
+  for (int k = 4; k > 0; --k) {
+    for (int j = 0; j < k; ++j) {
+      const double less = sorted[j] < sorted[j + 1] ? sorted[j] : sorted[j + 1];
+      sorted[j + 1] = sorted[j] < sorted[j + 1] ? sorted[j + 1] : sorted[j];
+      sorted[j] = less;
+    }
+  }
+  return sorted[2] + sorted[a[0] > 1 ? 0 : 4];
+}
+
+// found
+void LocalOfInlined(double* a, const double* b, int n) {
+  for (int i = 0; i < n; ++i) a[i] = Median(b + i);
+}

@@ -56,3 +56,8 @@ void GlobalGrid();
 void Triangular(double* a, std::int64_t n);
 void PointerRows(double** a, int n, int m);
 void LocalArray(double* a, const double* b, int n);
+void LocalOfInlined(double* a, const double* b, int n);
+void ScratchVector(Matrix& a, std::vector<double>& part);
+void ScratchOnStack(double* a, int n);
+void ScratchThatGoesOn(double* a, int n);
+void ScratchUnderACondition(double* a, int n);

@@ -83,6 +83,19 @@ void Flat() {
   Form<float>("Transform", [](Floats& a, Floats&, int) { Transform(a); });
 }
 
+void Scratch() {
+  Form("ScratchVector", [](Doubles& a, Doubles& b, int n) {
+    int side = 0;
+    while ((side + 1) * (side + 2) < n) ++side;
+    Matrix x{a.data(), side, side};
+    ScratchVector(x, b);
+  });
+  Form("LocalOfInlined", [](Doubles& a, Doubles& b, int n) { LocalOfInlined(a.data(), b.data(), n); });
+  Form("ScratchOnStack", [](Doubles& a, Doubles&, int n) { ScratchOnStack(a.data(), n); });
+  Form("ScratchThatGoesOn", [](Doubles& a, Doubles&, int n) { ScratchThatGoesOn(a.data(), n); });
+  Form("ScratchUnderACondition", [](Doubles& a, Doubles&, int n) { ScratchUnderACondition(a.data(), n); });
+}
+
 void Sums() {
   Form("FloatSum", [](Doubles& a, Doubles&, int n) { a[0] = FloatSum(a.data(), n); });
   Form("EarlyExit", [](Doubles& a, Doubles&, int n) { a[0] = EarlyExit(a.data(), n); });
@@ -168,6 +181,7 @@ void Objects() {
 
 int main() {
   Flat();
+  Scratch();
   Sums();
   Indirect();
   Rows();

@@ -331,3 +331,102 @@ void NAME(plane)(int n, int m, int k, double* a, const double* b) {
     for (int j = 0; j < m; ++j)
       for (int l = 0; l < k; ++l) a[(i * m + j) * k + l] = b[(i * k + l) * m + j] * 0.5;
 }
+
+// A row ends early, after one element at least.
+void NAME(until_small)(int n, double (*a)[20], const double* b) {
+  for (int i = 0; i < n; ++i) {
+    int j = 0;
+    do {
+      a[i][j] = b[i + j] * 0.5;
+      ++j;
+    } while ((j < 20) & (b[i + j] > 0.2));
+  }
+}
+
+// part is written anew by each i.
+void NAME(scratch)(int n, int m, double* a, double* part, const double* b) {
+  for (int i = 0; i < n; ++i) {
+    for (int j = 0; j < m; ++j) part[j] = b[i * m + j] * 0.5;
+    for (int j = 0; j < m; ++j) a[i * m + j] = part[m - 1 - j] + i;
+  }
+}
+
+// No k, and part is what it was.
+void NAME(scratch_of_steps)(int n, int m, int steps, double* a, double* part, const double* b) {
+  for (int i = 0; i < n; ++i)
+    for (int k = 0; k < steps; ++k) {
+      for (int j = 0; j < m; ++j) part[j] = b[j] * k + i;
+      for (int j = 0; j < m; ++j) a[i * m + j] = part[j] + part[m - 1 - j];
+    }
+}
+
+void NAME(scratch_sums)(int n, int m, int k, double* a, double* sum, const double* b) {
+  for (int i = 0; i < n; ++i) {
+    for (int j = 0; j < m; ++j) {
+      sum[j] = 0;
+      for (int l = 0; l < k; ++l) sum[j] += a[i * m + l] * b[l * m + j];
+    }
+    for (int j = 0; j < m; ++j) a[i * m + j] = sum[j];
+  }
+}
+
+void NAME(scratch_rows)(int n, int m, int k, double* a, double (*part)[k], const double* b) {
+  for (int i = 0; i < n; ++i) {
+    for (int j = 0; j < m; ++j)
+      for (int l = 0; l < k; ++l) part[j][l] = b[j + l + i] * 0.5;
+    for (int j = 0; j < m; ++j)
+      for (int l = 0; l < k; ++l) a[(i * m + j) * k + l] = part[m - 1 - j][k - 1 - l];
+  }
+}
+
+// Read from where another i may have written it.
+void NAME(scratch_of_more)(int n, int m, int k, double* a, double* part, const double* b) {
+  for (int i = 0; i < n; ++i) {
+    for (int j = 0; j < m; ++j) part[j] = b[i + j] * 0.5;
+    for (int j = 0; j < k; ++j) a[i * k + j] = part[j] + i;
+  }
+}
+
+void NAME(scratch_runs)(int n, int m, double* a, double* part, const double* b) {
+  for (int i = 0; i < n; ++i) {
+    part[0] = b[i];
+    for (int j = 0; j < m; ++j) part[j + 1] = part[j] * 0.5 + b[j];
+    a[i] = part[m < 0 ? 0 : m];
+  }
+}
+
+// The first element that is read is of the iteration before.
+void NAME(scratch_late)(int n, int m, double* a, double* part, const double* b) {
+  for (int i = 0; i < n; ++i)
+    for (int j = 0; j < m; ++j) {
+      a[i * m + j] = part[j] + i;
+      part[j] = b[i + j] * 0.5;
+    }
+}
+
+// Later iterations write fewer elements.
+void NAME(scratch_triangle)(int n, double* a, double* part, const double* b) {
+  for (int i = n - 1; i >= 0; --i) {
+    for (int j = 0; j <= i; ++j) part[j] = b[i + j] * 0.5;
+    for (int j = 0; j <= i; ++j) a[i * n + j] = part[i - j] + i;
+  }
+}
+
+// Some iterations write one more.
+void NAME(scratch_and_more)(int n, int m, double* a, double* part, const double* b) {
+  for (int i = 0; i < n; ++i) {
+    for (int j = 0; j < m; ++j) part[j] = b[i + j] * 0.5;
+    if (b[i] > 0.5) part[m] = i;
+    for (int j = 0; j < m; ++j) a[i * m + j] = part[m - 1 - j] + i;
+  }
+}
+
+static float table[64];
+
+void NAME(scratch_static)(int n, float* a, float* left) {
+  for (int i = 0; i < n; ++i) {
+    for (int j = 0; j < 64; ++j) table[j] = a[i] * j;
+    for (int j = 0; j < 64; ++j) a[i] += table[63 - j];
+  }
+  for (int j = 0; j < 64; ++j) left[j] = table[j];
+}

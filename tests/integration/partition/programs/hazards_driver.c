@@ -365,6 +365,43 @@ static void sizes_of_their_own(void) {
   for (int size = 0; size < 300; size += 7) TRY(size, -300, own_size(w, h, size, -300));
 }
 
+// part lies before, in and behind the others.
+static void scratch_overlaps(void) {
+  for (int d = -420; d <= 420; d += d > -12 && d < 12 ? 1 : 20) {
+    TRY(d, 0, h->scratch(20, 20, w->m, w->m + d, w->m + 3000));
+    TRY(d, 0, h->scratch(20, 20, w->m + 3000, w->m + d, w->m));
+    TRY(d, 0, h->scratch(20, 20, w->m, w->m + 3000, w->m + d));
+    TRY(d, 0, h->scratch_sums(20, 20, 20, w->m, w->m + d, w->m + 3000));
+    TRY(d, 0, h->scratch_sums(20, 20, 15, w->m + 3000, w->m + d, w->m));
+    TRY(d, 0, h->scratch_rows(7, 6, 8, w->m, (double(*)[8])(w->m + d), w->m + 3000));
+    TRY(d, 0, h->scratch_runs(20, 20, w->m, w->m + d, w->m + 3000));
+  }
+}
+
+static void scratch_sizes(void) {
+  for (int n = -1; n <= 10; ++n)
+    for (int m = -2; m <= 9; ++m) {
+      TRY(n, m, h->scratch(n, m, w->m, w->m + 1000, w->m + 2000));
+      TRY(n, m, h->scratch(n, m, w->m, (double*)w->cliff - (m < 0 ? 0 : m), w->m + 2000));
+      TRY(n, m, h->scratch_runs(n, m, w->m, w->m + 1000, w->m + 2000));
+      TRY(n, m, h->scratch_late(n, m, w->m, w->m + 1000, w->m + 2000));
+      TRY(n, m, h->scratch_triangle(n, w->m, w->m + 1000, w->m + 2000));
+      TRY(n, m, h->scratch_and_more(n, m, w->m, w->m + 1000, w->m + 2000));
+      TRY(n, m, h->scratch_static(n, (float*)w->m, (float*)(w->m + 1000)));
+      for (int k = -2; k <= 9; ++k) {
+        TRY(n * 100 + m, k, h->scratch_of_steps(n, m, k, w->m, w->m + 1000, w->m + 2000));
+        TRY(n * 100 + m, k, h->scratch_sums(n, m, k, w->m, w->m + 1000, w->m + 2000));
+        TRY(n * 100 + m, k, h->scratch_of_more(n, m, k, w->m, w->m + 1000, w->m + 2000));
+        if (k > 0) TRY(n * 100 + m, k, h->scratch_rows(n, m, k, w->m, (double(*)[k])(w->m + 1000), w->m + 2000));
+      }
+    }
+}
+
+static void rows_that_end_early(void) {
+  for (int n = -1; n <= 40; ++n)
+    for (int d = 0; d < 60; d += 11) TRY(n, d, h->until_small(n, (double(*)[20])w->m, w->m + 2000 + d));
+}
+
 static void with_tables(const struct hazards* h, struct world* w, int n, int d) {
   memcpy(h->global_table(), w->m, 8000);
   memcpy(h->static_table(), w->m + 1000, 8000);
@@ -424,6 +461,9 @@ static const struct {
               {"wide", wide},
               {"moving_bounds", moving_bounds},
               {"sizes_of_their_own", sizes_of_their_own},
+              {"rows_that_end_early", rows_that_end_early},
+              {"scratch_overlaps", scratch_overlaps},
+              {"scratch_sizes", scratch_sizes},
               {"tables", tables},
               {"stacks", stacks}};
 

@@ -309,6 +309,231 @@ void Gather(double* a, const double* b, const int* index, int n) {
   for (int i = 0; i < n; ++i) a[i] = b[index[i]];
 }
 
+// It has no columns: which elements of a row are written is known when the row is done.
+void RowsThatEndEarly(double* __restrict a, const double* __restrict b, int n, long m) {
+  // loop partitioned: b (read), a (written)
+  for (int i = 0; i < n; ++i) {
+    for (long j = 0; (j < m) & (b[i + j] > 0); ++j) a[i * m + j] = b[j];
+  }
+}
+
+// Arrays that each iteration writes before it reads them.
+
+void ScratchOfRow(const double* __restrict a, double* __restrict b, double* __restrict part, int n, long m) {
+  // loop partitioned: a (read), part (private to each iteration), b (written); on the host alone, as it needs
+  // a copy of part for each thread
+  for (int i = 0; i < n; ++i) {
+    for (long j = 0; j < m; ++j) part[j] = a[i * m + j] * 2;
+    for (long j = 0; j < m; ++j) b[i * m + j] = part[m - 1 - j];
+  }
+}
+
+void RunningSums(const double* __restrict a, double* __restrict b, int n, long m) {
+  double sum[101];
+  // loop partitioned: sum (private to each iteration), a (read), b (written); checked before each run: -n >=
+  // 0 or n >= 1, m >= 100; on the host alone, as it needs a copy of sum for each thread
+  for (int i = 0; i < n; ++i) {
+    sum[0] = 0;
+    for (long j = 0; j < 100; ++j) sum[j + 1] = sum[j] + a[i * m + j];
+    for (long j = 0; j < 100; ++j) b[i * m + j] = sum[j + 1] - sum[100 - j];
+  }
+}
+
+// The second write of an element may or may not happen.
+void ScratchWithCondition(const double* __restrict a, double* __restrict b, double* __restrict part, int n,
+                          long m) {
+  // loop partitioned: part (private to each iteration), a (read), b (written); on the host alone, as it needs
+  // a copy of part for each thread
+  for (int i = 0; i < n; ++i) {
+    for (long j = 0; j < m; ++j) {
+      part[j] = 1;
+      if (a[j] > 0) part[j] = a[i * m + j];
+    }
+    for (long j = 0; j < m; ++j) b[i * m + j] = part[m - 1 - j];
+  }
+}
+
+// part has its elements where k has an iteration.
+void ScratchWrittenAgain(const double* __restrict a, double* __restrict b, double* __restrict part, int n,
+                         long m, int steps) {
+  // loop partitioned: a (read), part (private to each iteration), b (written); checked before each run: steps
+  // >= 1; on the host alone, as it needs a copy of part for each thread
+  for (int i = 0; i < n; ++i) {
+    for (int k = 0; k < steps; ++k)
+      for (long j = 0; j < m; ++j) part[j] = a[i * m + j] * k;
+    for (long j = 0; j < m; ++j) b[i * m + j] = part[m - 1 - j];
+  }
+}
+
+void ReadBeforeWritten(const double* __restrict a, double* __restrict b, double* __restrict part, int n,
+                       long m) {
+  // not partitioned: iterations may share elements of part: one writes (line +4) what another reads (line +2)
+  for (int i = 0; i < n; ++i) {
+    // loop partitioned: part (read), b (written)
+    for (long j = 0; j < m; ++j) b[i * m + j] = part[j];
+    // loop partitioned: a (read), part (written)
+    for (long j = 0; j < m; ++j) part[j] = a[i * m + j] * 2;
+  }
+}
+
+// The first iteration reads an element that the loop has not written.
+void ReadOfOneBefore(const double* __restrict a, double* __restrict b, double* __restrict part, int n,
+                     long m) {
+  // not partitioned: iterations may share elements of part: one writes (line +5) what another reads (line +4)
+  for (int i = 0; i < n; ++i) {
+    // not partitioned: iterations may share elements of part: one writes (line +2) what another reads (line
+    // +1)
+    for (long j = 0; j < m; ++j) {
+      b[i * m + j] = part[m - 1 - j];
+      part[j] = a[i * m + j] * 2;
+    }
+  }
+}
+
+void WrittenUnderACondition(const double* __restrict a, double* __restrict b, double* __restrict part, int n,
+                            long m) {
+  // not partitioned: iterations may share elements of part: one writes (line +3) what another writes (line
+  // +3)
+  for (int i = 0; i < n; ++i) {
+    if (a[i] > 0) {
+      // loop partitioned: a (read), part (written)
+      for (long j = 0; j < m; ++j) part[j] = a[i * m + j] * 2;
+    }
+    // loop partitioned: part (read), b (written)
+    for (long j = 0; j < m; ++j) b[i * m + j] = part[j];
+  }
+}
+
+void SomeElementsWritten(const double* __restrict a, double* __restrict b, double* __restrict part, int n,
+                         long m) {
+  // not partitioned: iterations may share elements of part: one writes (line +3) what another writes (line
+  // +3)
+  for (int i = 0; i < n; ++i) {
+    // loop partitioned: a (read), part (written)
+    for (long j = 0; j < m; ++j)
+      if (a[j] > 0) part[j] = a[i * m + j] * 2;
+    // loop partitioned: part (read), b (written)
+    for (long j = 0; j < m; ++j) b[i * m + j] = part[j];
+  }
+}
+
+void WrittenUntil(const double* __restrict a, double* __restrict b, double* __restrict part, int n, long m) {
+  // not partitioned: iterations may share elements of part: one writes (line +2) what another writes (line
+  // +2)
+  for (int i = 0; i < n; ++i) {
+    // not partitioned: the number of its iterations is not known before
+    for (long j = 0; (j < m) & (a[j] > 0); ++j) part[j] = a[i * m + j] * 2;
+    // loop partitioned: part (read), b (written)
+    for (long j = 0; j < m; ++j) b[i * m + j] = part[j];
+  }
+}
+
+// The elements of later iterations are more.
+void WrittenUpToTheCounter(const double* __restrict a, double* __restrict b, double* __restrict part, int n,
+                           long m) {
+  // not partitioned: iterations may share elements of part: one writes (line +2) what another writes (line
+  // +2)
+  for (int i = 0; i < n; ++i) {
+    // loop partitioned: a (read), part (written)
+    for (long j = 0; j < i; ++j) part[j] = a[i * m + j] * 2;
+    // loop partitioned: part (read), b (written)
+    for (long j = 0; j < i; ++j) b[i * m + j] = part[j];
+  }
+}
+
+void MoreWrittenUnderACondition(const double* __restrict a, double* __restrict b, double* __restrict part,
+                                int n, long m) {
+  // not partitioned: iterations may share elements of part: one writes (line +2) what another writes (line
+  // +2)
+  for (int i = 0; i < n; ++i) {
+    // loop partitioned: a (read), part (written)
+    for (long j = 0; j < m; ++j) part[j] = a[i * m + j] * 2;
+    if (a[i] > 0) part[m] = 5;
+    // loop partitioned: part (read), b (written)
+    for (long j = 0; j < m; ++j) b[i * m + j] = part[j];
+  }
+}
+
+void WrittenByAnEarlierIteration(const double* __restrict a, double* __restrict b, double* __restrict part,
+                                 int n) {
+  // not partitioned: iterations may share elements of part: one writes (line +1) what another reads (line +2)
+  for (int i = 1; i < n; ++i) {
+    part[i] = a[i];
+    b[i] = part[i - 1];
+  }
+}
+
+// Without an element nothing is written, and part[0] is read.
+void ReadOfALoopThatMayBeEmpty(const double* __restrict a, double* __restrict b, double* __restrict part,
+                               int n, long m) {
+  // not partitioned: iterations may share elements of part: one writes (line +2) what another writes (line
+  // +2)
+  for (int i = 0; i < n; ++i) {
+    // loop partitioned: a (read), part (written)
+    for (long j = 0; j < m; ++j) part[j] = a[i * m + j] * 2;
+    b[i] = part[0];
+  }
+}
+
+void ReadOfMoreThanIsWritten(const double* __restrict a, double* __restrict b, double* __restrict part, int n,
+                             long m) {
+  // not partitioned: iterations may share elements of part: one writes (line +2) what another writes (line
+  // +2)
+  for (int i = 0; i < n; ++i) {
+    // loop partitioned: a (read), part (written)
+    for (long j = 0; j < m; ++j) part[j] = a[i * m + j] * 2;
+    // loop partitioned: part (read), b (written)
+    for (long j = 0; j <= m; ++j) b[i * m + j] = part[j];
+  }
+}
+
+// What lies between the elements that are written may be another object's.
+void WrittenWithGaps(const double* __restrict a, double* __restrict b, double* __restrict part, int n,
+                     long m) {
+  // not partitioned: iterations may share elements of part: one writes (line +2) what another writes (line
+  // +2)
+  for (int i = 0; i < n; ++i) {
+    // loop partitioned: a (read), part (written)
+    for (long j = 0; j < m; ++j) part[2 * j] = a[i * m + j] * 2;
+    // loop partitioned: part (read), b (written)
+    for (long j = 0; j < m; ++j) b[i * m + j] = part[2 * (m - 1 - j)];
+  }
+}
+
+// All but the last iteration are in vain.
+void Repetitions(const double* __restrict a, double* __restrict b, int times, long n) {
+  // not partitioned: iterations may share elements of b: one writes (line +2) what another writes (line +2)
+  for (int i = 0; i < times; ++i) {
+    // loop partitioned: a (read), b (written)
+    for (long j = 0; j < n; ++j) b[j] = a[j] * i;
+  }
+}
+
+// Loops inside may have more to share out.
+void FewIterations(const double* __restrict a, double* __restrict b, double* __restrict part, long m) {
+  // not partitioned: iterations may share elements of part: one writes (line +2) what another writes (line
+  // +2)
+  for (int i = 0; i < 3; ++i) {
+    // loop partitioned: a (read), part (written)
+    for (long j = 0; j < m; ++j) part[j] = a[i * m + j] * 2;
+    // loop partitioned: part (read), b (written)
+    for (long j = 0; j < m; ++j) b[i * m + j] = part[m - 1 - j];
+  }
+}
+
+int SumBesideScratch(const int* __restrict a, int* __restrict part, int* __restrict b, int n, long m) {
+  int sum = 0;
+  // not partitioned: it sums up over its iterations, around a partitioned loop
+  for (int i = 0; i < n; ++i) {
+    // loop partitioned: a (read), part (written)
+    for (long j = 0; j < m; ++j) part[j] = a[i * m + j] * 2;
+    // loop partitioned: part (read), b (written)
+    for (long j = 0; j < m; ++j) b[i * m + j] = part[m - 1 - j];
+    sum += a[i];
+  }
+  return sum;
+}
+
 // Members are read before the nest that does not change them.
 void MembersOfSteps(Matrix& a, Matrix& b, int steps) {
   // not partitioned: it reads through a pointer that changes (line +5)
