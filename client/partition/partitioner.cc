@@ -13,6 +13,7 @@
 #include "client/partition/check.h"
 #include "client/partition/cuda_device.h"
 #include "client/partition/host_run.h"
+#include "client/partition/seconds.h"
 #include "client/partition/simulated_device.h"
 
 namespace fusion {
@@ -30,10 +31,6 @@ void SetLeastWork(double work) { __atomic_store(&fusion_partition_least_work, &w
 const void* CallingThread() {
   static thread_local const char thread = 0;
   return &thread;
-}
-
-double SecondsSince(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 // Returns the estimate that ends the facts.

@@ -8,14 +8,11 @@
 
 #include "client/partition/host_copies.h"
 #include "client/partition/readable.h"
+#include "client/partition/seconds.h"
 #include "client/partition/store_changes.h"
 
 namespace fusion {
 namespace {
-
-double SecondsSince(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 size_t SizeOf(ByteRange range) { return static_cast<size_t>(range.bytes()); }
 

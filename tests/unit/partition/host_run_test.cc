@@ -14,7 +14,7 @@
 
 #include "tests/unit/partition/test_site.h"
 
-namespace fusion {
+namespace fusion::host_run_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -205,4 +205,4 @@ TEST(HostRunTest, TheCheckSeesWrongSites) {
 }
 
 }  // namespace
-}  // namespace fusion
+}  // namespace fusion::host_run_test
