@@ -92,6 +92,34 @@ int Partitioner::Enter(fusion_partition_site* site, int64_t iterations, double w
   return done ? 1 : 0;
 }
 
+// The other order is for many threads or a device: on one thread the order as written may be faster. Nests of
+// little work have loops that are not worth a call.
+int Partitioner::Reorders(fusion_partition_site* site, int64_t iterations, double work,
+                          const int64_t* facts) noexcept {
+  constexpr double kLoops = 100;
+  if (settings_.mode == PartitionMode::kOff || site->version != FUSION_PARTITION_VERSION || iterations < 1 ||
+      work < kLoops * settings_.least_work)
+    return 0;
+  const bool has_threads_alone =
+      settings_.mode == PartitionMode::kHost || settings_.mode == PartitionMode::kAuto;
+  if (has_threads_alone && settings_.threads < 2) return 0;
+  LoopRecord* const nest = loops_.Of(site);
+  if (nest == nullptr) return 0;
+  try {
+    LoopRanges ranges;
+    const bool is_found = ranges.Find(*site, facts, 0, iterations);
+    if (!is_found || PairsMeet(*site, ranges.arrays())) {
+      nest->Count(is_found ? PartitionReason::kOverlap : PartitionReason::kRanges);
+      return 0;
+    }
+  } catch (const std::exception&) {
+    nest->Count(PartitionReason::kNoMemory);
+    return 0;
+  }
+  nest->reordered.fetch_add(1, std::memory_order_relaxed);
+  return 1;
+}
+
 // In a child that was forked while another thread was inside it is never possible.
 bool Partitioner::GoInside() {
   const void* nobody = nullptr;

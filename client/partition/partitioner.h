@@ -34,6 +34,7 @@ class Partitioner {
   // These do what the functions of site.h do. A site keeps to one object.
   int Enter(fusion_partition_site* site, int64_t iterations, double work, void* context,
             const int64_t* facts) noexcept;
+  int Reorders(fusion_partition_site* site, int64_t iterations, double work, const int64_t* facts) noexcept;
   void Refuse(fusion_partition_site* site) noexcept;
   void Sync() noexcept;
 

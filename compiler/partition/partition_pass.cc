@@ -23,6 +23,7 @@
 #include "compiler/partition/loop_form.h"
 #include "compiler/partition/loop_report.h"
 #include "compiler/partition/originals.h"
+#include "compiler/partition/reordered_code.h"
 #include "compiler/partition/selection.h"
 #include "compiler/partition/site.h"
 #include "compiler/partition/syncs.h"
@@ -52,6 +53,15 @@ std::string WhyNotFunction(const Function& function, const SequentialFunctions& 
 }
 
 constexpr char kSums[] = "it sums up over its iterations";
+
+// A nest that has a copy in another order.
+struct ReorderedNest {
+  DebugLoc place;
+  BasicBlock* header;
+  std::string description, why_not;  // the latter: why the loop itself is not partitioned
+  ReorderedCode::Blocks blocks;
+  GlobalVariable* site;
+};
 
 // One loop on its way to a call: all that is known of it.
 class LoopCandidate {
@@ -111,7 +121,54 @@ class LoopCandidate {
     return "";
   }
 
+  // Gives a nest whose outermost loop cannot be partitioned a copy in another order, where most of it can.
+  // Returns "", or why there is none: then nothing was changed.
+  std::string Reorder(const std::string& name, ReorderedNest& nest) {
+    const LoopInfo& loops = analyses_.getResult<LoopAnalysis>(function_);
+    if (std::string why = WhyNotCounted(loop_, numbers_, facts_.sums); !why.empty()) return why;
+    if (!facts_.sums.empty()) return kSums;
+    if (std::string why = FindAccesses(loops, numbers_, accesses_); !why.empty()) return "it " + why;
+    facts_.accesses = &accesses_;
+    facts_.last = numbers_.LastCount(loop_);
+    NestStatements statements;
+    if (std::string why = FindStatements(loops, accesses_, numbers_, space_, statements); !why.empty())
+      return why;
+    const Reordering order = FindReordering(statements, accesses_, numbers_, space_);
+    if (!order.why_not.empty()) return order.why_not;
+    facts_.assumed = order.assumed;
+    ReorderedCode code(statements, order, numbers_, space_);
+    if (std::string why = code.Plan(); !why.empty()) return why;
+    if (std::string why = FindRanges(); !why.empty()) return why;
+    if (std::string why = FindOverlaps(); !why.empty()) return why;
+    FindWork(loops);
+    if (std::string why = CollectConditions(); !why.empty()) return why;
+    if (std::string why = WhyNoSite(facts_, numbers_); !why.empty()) return why;
+    nest.description = Counters(order);
+    const std::string conditions = Conditions(facts_);
+    if (!conditions.empty()) nest.description += "; checked before each run: " + conditions;
+    nest.blocks = code.Write(loop_.getLoopPreheader()->getTerminator());
+    nest.site = MakeOrderSite(facts_, numbers_, loop_, name, nest.blocks.entry, nest.blocks.last,
+                              nest.blocks.one);
+    return "";
+  }
+
  private:
+  // "k (line 5) and j (line 4) are counted outermost"
+  static std::string Counters(const Reordering& order) {
+    std::vector<std::string> counters;
+    for (const Phase& phase : order.phases) {
+      const Loop* loop = phase.statement->nest[phase.counter];
+      std::string name = "a counter";
+      for (const PHINode& phi : loop->getHeader()->phis())
+        if (phi.hasName() && phi.getType()->isIntegerTy()) name = phi.getName().split('.').first.rtrim("0123456789");
+      if (const DebugLoc place = loop->getStartLoc()) name += " (line " + std::to_string(place.getLine()) + ")";
+      if (!is_contained(counters, name)) counters.push_back(name);
+    }
+    std::string text;
+    for (size_t at = 0; at < counters.size(); ++at)
+      text += (at == 0 ? "" : at + 1 == counters.size() ? " and " : ", ") + counters[at];
+    return text + (counters.size() == 1 ? " is" : " are") + " counted outermost";
+  }
   // Loops that clang unrolls, or nearly so.
   bool IsShort() const {
     constexpr unsigned kFewIterations = 1000;
@@ -272,6 +329,16 @@ class LoopCandidate {
   ColumnLoops columns_ = ColumnLoops::kNone;
 };
 
+// Takes the call away: the nest runs as written.
+void Forget(ReorderedNest& nest) {
+  for (User* user : make_early_inc_range(nest.site->users())) {
+    auto* call = cast<CallInst>(user);
+    if (!call->getType()->isVoidTy()) call->replaceAllUsesWith(Constant::getNullValue(call->getType()));
+    call->eraseFromParent();
+  }
+  nest.site->eraseFromParent();
+}
+
 // Takes the outermost parallel loops of a function, one after another, or none where it is said why not.
 // Returns the functions that their bodies became.
 std::vector<DeviceKernel> PartitionFunction(Function& function, FunctionAnalysisManager& analyses,
@@ -280,6 +347,7 @@ std::vector<DeviceKernel> PartitionFunction(Function& function, FunctionAnalysis
   NameLoads(function);
   const FunctionEffects effects = FindEffects(function, analyses.getResult<AAManager>(function));
   std::set<BasicBlock*> seen, done;  // headers
+  std::vector<ReorderedNest> reordered;
   // A loop with sums comes after all others: none of them stays behind for it.
   bool takes_sums = false, has_sums = false;
   for (bool again = true; again;) {
@@ -312,6 +380,19 @@ std::vector<DeviceKernel> PartitionFunction(Function& function, FunctionAnalysis
       }
       if (why == kSums) why += ", around a partitioned loop";
       seen.insert(header);
+      if (why_not.empty() && !why.empty() && loop->isOutermost() && !is_around) {
+        ReorderedNest nest{place, header, "", why + where, {}, nullptr};
+        LoopCandidate candidate(*loop, function, analyses);
+        const std::string name = (function.getName() + ".fusion.order." + Twine(reordered.size())).str();
+        if (std::string why = candidate.Reorder(name, nest); why.empty()) {
+          nest.description += where;
+          seen.insert(nest.blocks.time);
+          reordered.push_back(std::move(nest));
+          analyses.invalidate(function, PreservedAnalyses::none());
+          again = true;
+          break;
+        } else if (getenv("FUSION_DUMP")) { errs() << "NO ORDER: " << why << "\n"; if (getenv("FUSION_DUMP")[0] == 50) function.print(errs()); }
+      }
       report.Add(place, function, why.empty(), why.empty() ? description : why);
       if (!why.empty()) {
         remarks.emit([&] {
@@ -331,6 +412,24 @@ std::vector<DeviceKernel> PartitionFunction(Function& function, FunctionAnalysis
       break;
     }
     if (!again && has_sums && !takes_sums) again = takes_sums = true;
+  }
+  // Another order is of no use where its phases turn out not to be partitioned.
+  for (ReorderedNest& nest : reordered) {
+    const bool is_of_use =
+        any_of(nest.blocks.deep, [&](BasicBlock* header) { return done.count(header) > 0; });
+    if (!is_of_use) Forget(nest);
+    report.Add(nest.place, function, false, is_of_use ? "reordered: " + nest.description : nest.why_not);
+    OptimizationRemarkEmitter& remarks = analyses.getResult<OptimizationRemarkEmitterAnalysis>(function);
+    if (is_of_use)
+      remarks.emit([&] {
+        return OptimizationRemark(kRemarks, "Reordered", nest.place, nest.header)
+               << "loop reordered: " << nest.description;
+      });
+    else
+      remarks.emit([&] {
+        return OptimizationRemarkMissed(kRemarks, "NotPartitioned", nest.place, nest.header)
+               << "not partitioned: " << nest.why_not;
+      });
   }
   if (!bodies.empty()) SetEffects(effects, function);
   return bodies;

@@ -1,0 +1,322 @@
+#include "compiler/partition/statements.h"
+
+#include <llvm/ADT/PostOrderIterator.h>
+#include <llvm/Analysis/LoopInfo.h>
+#include <llvm/IR/IntrinsicInst.h>
+
+#include <algorithm>
+
+namespace fusion {
+
+using namespace llvm;
+
+namespace {
+
+constexpr size_t kMostStatements = 8;
+
+// Returns true when the number is made of counters of `nest` and of what is known before the loop.
+bool IsOfCounters(const SCEV* number, const LoopNest& nest, ExactNumbers& numbers) {
+  if (numbers.evolution().isLoopInvariant(number, &numbers.loop())) return true;
+  if (auto* counter = dyn_cast<SCEVAddRecExpr>(number)) {
+    if (!counter->isAffine() || !is_contained(nest, counter->getLoop())) return false;
+  } else if (!isa<SCEVAddExpr>(number) && !isa<SCEVMulExpr>(number) && !isa<SCEVSMaxExpr>(number) &&
+             !isa<SCEVSMinExpr>(number)) {
+    return false;
+  }
+  return all_of(cast<SCEVNAryExpr>(number)->operands(),
+                [&](const SCEV* operand) { return IsOfCounters(operand, nest, numbers); });
+}
+
+// Finds for which counters each block of a loop runs.
+class BlockDomains {
+ public:
+  BlockDomains(const LoopInfo& loops, ExactNumbers& numbers, IterationSpace& space, const NestStatements& nest)
+      : loops_(loops), numbers_(numbers), space_(space), nest_(nest) {
+    assumed_ = isl::manage(isl_set_universe(isl_space_params_alloc(space.context().get(), 0)));
+  }
+
+  // Returns "", or why that is not known.
+  std::string Find(const Loop& loop, const isl::set& entered) {
+    LoopNest nest = NestOf(*loop.getHeader(), numbers_.loop(), loops_);
+    const SCEV* last = numbers_.LastCount(loop);
+    if (loop.getLoopPreheader() == nullptr || loop.getExitingBlock() == nullptr ||
+        loop.getExitingBlock() != loop.getLoopLatch() || loop.getExitBlock() == nullptr || last == nullptr ||
+        isa<SCEVCouldNotCompute>(numbers_.evolution().getBackedgeTakenCount(&loop)))
+      return "a loop inside has no count that is known before";
+    const LoopNest around(nest.begin(), nest.end() - 1);
+    const isl::pw_aff most_around = space_.Affine(last, around), most = space_.Affine(last, nest);
+    if (most.is_null() || most_around.is_null()) return "a loop inside has no count that is affine";
+    // A loop that is entered runs once at least: only so is its last count the number that it seems to be.
+    if (!around.empty()) {
+      const isl::set never = entered.intersect(most_around.lt_set(space_.Constant(0, around)));
+      assumed_ = assumed_.subtract(never.params());
+    }
+    isl::set domain = around.empty()
+                          ? isl::manage(isl_set_universe(isl_set_get_space(space_.Domain(nest).get())))
+                          : isl::manage(isl_set_add_dims(entered.copy(), isl_dim_set, 1));
+    const auto counter = static_cast<unsigned>(nest.size() - 1);
+    domain = isl::manage(isl_set_lower_bound_si(domain.release(), isl_dim_set, counter, 0));
+    const isl::pw_aff count = isl::manage(isl_pw_aff_from_aff(isl_aff_var_on_domain(
+        isl_local_space_from_space(isl_set_get_space(domain.get())), isl_dim_set, counter)));
+    domains_[loop.getHeader()] = domain.intersect(count.le_set(most));
+
+    std::vector<BasicBlock*> blocks(loop.block_begin(), loop.block_end());
+    std::sort(blocks.begin(), blocks.end(), [&](const BasicBlock* one, const BasicBlock* other) {
+      return nest_.order.lookup(&one->front()) < nest_.order.lookup(&other->front());
+    });
+    for (BasicBlock* block : blocks) {
+      const Loop* of_block = loops_.getLoopFor(block);
+      if (of_block != &loop) {
+        if (block == of_block->getHeader() && of_block->getParentLoop() == &loop) {
+          if (of_block->getLoopPreheader() == nullptr) return "a loop inside is entered at several places";
+          if (std::string why = Find(*of_block, domains_[of_block->getLoopPreheader()]); !why.empty())
+            return why;
+        }
+        continue;
+      }
+      if (block == loop.getHeader()) continue;
+      isl::set reached;
+      for (BasicBlock* before : predecessors(block)) {
+        isl::set from;
+        if (const Loop* of_before = loops_.getLoopFor(before); of_before != &loop) {
+          while (of_before->getParentLoop() != &loop) of_before = of_before->getParentLoop();
+          from = domains_[of_before->getLoopPreheader()];
+        } else {
+          from = Along(*before, *block, nest);
+        }
+        if (from.is_null()) return "what it does depends on a condition" + LineOf(*before->getTerminator());
+        reached = reached.is_null() ? from : reached.unite(from);
+      }
+      domains_[block] = reached.coalesce();
+    }
+    return "";
+  }
+  isl::set Of(const BasicBlock& block) { return domains_[&block]; }
+  const isl::set& assumed() const { return assumed_; }
+
+ private:
+  // Returns the counters for which `before` runs and is followed by `block`. Null: unknown.
+  isl::set Along(const BasicBlock& before, const BasicBlock& block, const LoopNest& nest) {
+    auto* branch = dyn_cast<BranchInst>(before.getTerminator());
+    const isl::set domain = domains_[&before];
+    if (branch == nullptr || domain.is_null()) return {};
+    if (branch->isUnconditional() || branch->getSuccessor(0) == branch->getSuccessor(1)) return domain;
+    if (auto* constant = dyn_cast<ConstantInt>(branch->getCondition())) {
+      const bool is_taken = branch->getSuccessor(constant->isZero() ? 1 : 0) == &block;
+      return is_taken ? domain : isl::manage(isl_set_empty(isl_set_get_space(domain.get())));
+    }
+    auto* comparison = dyn_cast<ICmpInst>(branch->getCondition());
+    if (comparison == nullptr || !comparison->getOperand(0)->getType()->isIntegerTy()) return {};
+    auto operand = [&](unsigned which) -> isl::pw_aff {
+      const SCEV* number = numbers_.OperandOfWord(
+          numbers_.evolution().getSCEVAtScope(comparison->getOperand(which), nest.back()),
+          !comparison->isUnsigned());
+      return number == nullptr ? isl::pw_aff() : space_.Affine(number, nest);
+    };
+    const isl::pw_aff one = operand(0), other = operand(1);
+    if (one.is_null() || other.is_null()) return {};
+    const CmpInst::Predicate predicate = branch->getSuccessor(0) == &block
+                                             ? comparison->getPredicate()
+                                             : comparison->getInversePredicate();
+    switch (predicate) {
+      case CmpInst::ICMP_EQ:
+        return domain.intersect(one.eq_set(other));
+      case CmpInst::ICMP_NE:
+        return domain.intersect(one.ne_set(other));
+      case CmpInst::ICMP_SLT:
+      case CmpInst::ICMP_ULT:
+        return domain.intersect(one.lt_set(other));
+      case CmpInst::ICMP_SLE:
+      case CmpInst::ICMP_ULE:
+        return domain.intersect(one.le_set(other));
+      case CmpInst::ICMP_SGT:
+      case CmpInst::ICMP_UGT:
+        return domain.intersect(one.gt_set(other));
+      case CmpInst::ICMP_SGE:
+      case CmpInst::ICMP_UGE:
+        return domain.intersect(one.ge_set(other));
+      default:
+        return {};
+    }
+  }
+
+  const LoopInfo& loops_;
+  ExactNumbers& numbers_;
+  IterationSpace& space_;
+  const NestStatements& nest_;
+  isl::set assumed_;
+  DenseMap<const BasicBlock*, isl::set> domains_;
+};
+
+// Collects what a statement is computed from.
+class Slice {
+ public:
+  Slice(Statement& statement, const LoopAccesses& accesses, ExactNumbers& numbers, const NestStatements& nest)
+      : statement_(statement), accesses_(accesses), numbers_(numbers), nest_(nest) {}
+
+  std::string Add(Value* value) {
+    auto* instruction = dyn_cast<Instruction>(value);
+    if (instruction == nullptr || !numbers_.loop().contains(instruction) || !seen_.insert(instruction).second)
+      return "";
+    if (const SCEV* number = NumberOfCounters(value, statement_.nest, numbers_)) {
+      numbers_.Limit(number, 62);
+      return "";
+    }
+    if (auto* phi = dyn_cast<PHINode>(instruction)) {
+      if (const LoopAccess* place = nest_.in_memory.lookup(phi)) {
+        if (std::string why = AddAccess(*phi, *place); !why.empty()) return why;
+        return Add(getLoadStorePointerOperand(place->instruction));
+      }
+      return "a value is carried from iteration to iteration" + LineOf(*instruction);
+    }
+    if (isa<LoadInst>(instruction)) {
+      const auto place =
+          std::find_if(accesses_.accesses.begin(), accesses_.accesses.end(),
+                       [&](const LoopAccess& access) { return access.instruction == instruction; });
+      if (place == accesses_.accesses.end()) return "a local array is used" + LineOf(*instruction);
+      if (std::string why = AddAccess(*instruction, *place); !why.empty()) return why;
+    } else if (!isa<BinaryOperator>(instruction) && !isa<UnaryOperator>(instruction) &&
+               !isa<CastInst>(instruction) && !isa<GetElementPtrInst>(instruction) &&
+               !isa<SelectInst>(instruction) && !isa<CmpInst>(instruction) &&
+               !isa<FreezeInst>(instruction) && !isa<IntrinsicInst>(instruction)) {
+      return "it has an instruction that cannot be moved" + LineOf(*instruction);
+    }
+    for (Value* operand : instruction->operands())
+      if (std::string why = Add(operand); !why.empty()) return why;
+    return "";
+  }
+  const DenseSet<const Instruction*>& seen() const { return seen_; }
+
+ private:
+  std::string AddAccess(const Instruction& instruction, const LoopAccess& place) {
+    LoopNest nest;
+    for (const Loop* loop : statement_.nest)
+      if (loop->contains(&instruction)) nest.push_back(loop);
+    // The element is known where the statement runs.
+    if (CommonLoops(place.nest, statement_.nest) != place.nest.size())
+      return "a value of a loop is used after it" + LineOf(instruction);
+    statement_.accesses.push_back({&place, false, nest, nest_.order.lookup(&instruction)});
+    return "";
+  }
+
+  Statement& statement_;
+  const LoopAccesses& accesses_;
+  ExactNumbers& numbers_;
+  const NestStatements& nest_;
+  DenseSet<const Instruction*> seen_;
+};
+
+}  // namespace
+
+const SCEV* NumberOfCounters(Value* value, const LoopNest& nest, ExactNumbers& numbers) {
+  if (!value->getType()->isIntegerTy() || !numbers.evolution().isSCEVable(value->getType())) return nullptr;
+  const SCEV* number = numbers.Exact(numbers.evolution().getSCEV(value));
+  return number != nullptr && IsOfCounters(number, nest, numbers) ? number : nullptr;
+}
+
+size_t CommonLoops(const LoopNest& one, const LoopNest& other) {
+  size_t common = 0;
+  while (common < one.size() && common < other.size() && one[common] == other[common]) ++common;
+  return common;
+}
+
+isl::map Earlier(const StatementAccess& first, const StatementAccess& second, const NestStatements& nest,
+                 IterationSpace& space) {
+  const size_t common = CommonLoops(first.nest, second.nest);
+  auto order = [&](const StatementAccess& access) {
+    return access.nest.size() > common ? nest.order.lookup(&access.nest[common]->getHeader()->front())
+                                       : access.order;
+  };
+  auto tuple = [](char letter, size_t size) {
+    std::string text = "[";
+    for (size_t at = 0; at < size; ++at) text += (at == 0 ? "" : ", ") + (letter + std::to_string(at));
+    return text + "]";
+  };
+  std::string equal = "true", text;
+  for (size_t at = 0; at < common; ++at) {
+    const std::string one = "a" + std::to_string(at), other = "b" + std::to_string(at);
+    text += (at == 0 ? "(" : " or (") + equal + " and " + one + " < " + other + ")";
+    equal += " and " + one + " = " + other;
+  }
+  if (order(first) < order(second)) text += (text.empty() ? "(" : " or (") + equal + ")";
+  if (text.empty()) text = "false";
+  return isl::map(space.context(), "{ " + tuple('a', first.nest.size()) + " -> " +
+                                       tuple('b', second.nest.size()) + " : " + text + " }");
+}
+
+namespace {
+
+// Finds the numbers that a loop keeps in a register, and writes to memory in each iteration: LLVM moves the
+// load of a[i][j] += ... out of the loop where it can.
+void FindNumbersInMemory(const LoopInfo& loops, const LoopAccesses& accesses, ExactNumbers& numbers,
+                         BlockDomains& domains, NestStatements& found, DenseSet<const Instruction*>& used) {
+  auto access_of = [&](const Value* instruction) -> const LoopAccess* {
+    const auto access = find_if(accesses.accesses, [&](const LoopAccess& known) {
+      return known.instruction == instruction && known.offset != nullptr;
+    });
+    return access == accesses.accesses.end() ? nullptr : &*access;
+  };
+  for (const Loop* inner : numbers.loop().getLoopsInPreorder())
+    for (const PHINode& phi : inner->getHeader()->phis()) {
+      if (inner == &numbers.loop()) continue;
+      const LoopAccess* load = access_of(phi.getIncomingValueForBlock(inner->getLoopPreheader()));
+      const Value* next = phi.getIncomingValueForBlock(inner->getLoopLatch());
+      if (load == nullptr || load->written) continue;
+      const LoopNest nest = NestOf(*inner->getHeader(), numbers.loop(), loops);
+      if (load->nest != LoopNest(nest.begin(), nest.end() - 1) ||
+          !IsOfCounters(load->offset, load->nest, numbers))
+        continue;
+      for (const Statement& statement : found.statements) {
+        if (statement.value != next || statement.nest != nest || statement.place->array != load->array ||
+            statement.place->offset != load->offset || next->getType() != phi.getType() ||
+            !domains.Of(*statement.block).is_equal(domains.Of(*inner->getHeader())).is_true())
+          continue;
+        found.in_memory[&phi] = statement.place;
+        found.untouched.push_back({{load, false, load->nest, found.order.lookup(load->instruction)},
+                                   {statement.place, false, nest, found.order.lookup(&phi)},
+                                   domains.Of(*inner->getHeader()),
+                                   {statement.place},
+                                   false});
+        used.insert(load->instruction);
+        break;
+      }
+    }
+}
+
+}  // namespace
+
+std::string FindStatements(const LoopInfo& loops, const LoopAccesses& accesses, ExactNumbers& numbers,
+                           IterationSpace& space, NestStatements& found) {
+  const Loop& loop = numbers.loop();
+  unsigned order = 0;
+  for (BasicBlock* block : ReversePostOrderTraversal<Function*>(loop.getHeader()->getParent()))
+    for (Instruction& instruction : *block) found.order[&instruction] = ++order;
+  if (!accesses.own.empty()) return "a local array is used";
+  for (const LoopAccess& access : accesses.accesses)
+    if (access.written)
+      found.statements.push_back({cast<StoreInst>(access.instruction)->getValueOperand(), &access,
+                                  access.instruction->getParent(), access.nest, {}, {}});
+  if (found.statements.size() > kMostStatements) return "it has too many statements";
+  BlockDomains domains(loops, numbers, space, found);
+  if (std::string why = domains.Find(loop, {}); !why.empty()) return why;
+  found.assumed = domains.assumed();
+  DenseSet<const Instruction*> used;
+  FindNumbersInMemory(loops, accesses, numbers, domains, found, used);
+  for (Statement& statement : found.statements) {
+    statement.domain = domains.Of(*statement.block);
+    if (statement.domain.is_null()) return "it is not known when a statement runs";
+    Slice slice(statement, accesses, numbers, found);
+    Value* address = getLoadStorePointerOperand(statement.place->instruction);
+    for (Value* value : {statement.value, address})
+      if (std::string why = slice.Add(value); !why.empty()) return why;
+    used.insert(slice.seen().begin(), slice.seen().end());
+    statement.accesses.push_back(
+        {statement.place, true, statement.nest, found.order.lookup(statement.place->instruction)});
+  }
+  for (const LoopAccess& access : accesses.accesses)
+    if (!access.written && !used.contains(access.instruction))
+      return "it reads what no statement uses" + LineOf(*access.instruction);
+  return "";
+}
+
+}  // namespace fusion
