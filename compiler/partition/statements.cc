@@ -2,6 +2,7 @@
 
 #include <llvm/ADT/PostOrderIterator.h>
 #include <llvm/Analysis/LoopInfo.h>
+#include <llvm/IR/Dominators.h>
 #include <llvm/IR/IntrinsicInst.h>
 
 #include <algorithm>
@@ -11,8 +12,6 @@ namespace fusion {
 using namespace llvm;
 
 namespace {
-
-constexpr size_t kMostStatements = 8;
 
 // Returns true when the number is made of counters of `nest` and of what is known before the loop.
 bool IsOfCounters(const SCEV* number, const LoopNest& nest, ExactNumbers& numbers) {
@@ -246,42 +245,116 @@ isl::map Earlier(const StatementAccess& first, const StatementAccess& second, co
 
 namespace {
 
-// Finds the numbers that a loop keeps in a register, and writes to memory in each iteration: LLVM moves the
-// load of a[i][j] += ... out of the loop where it can.
-void FindNumbersInMemory(const LoopInfo& loops, const LoopAccesses& accesses, ExactNumbers& numbers,
-                         BlockDomains& domains, NestStatements& found, DenseSet<const Instruction*>& used) {
-  auto access_of = [&](const Value* instruction) -> const LoopAccess* {
-    const auto access = find_if(accesses.accesses, [&](const LoopAccess& known) {
-      return known.instruction == instruction && known.offset != nullptr;
-    });
-    return access == accesses.accesses.end() ? nullptr : &*access;
-  };
-  for (const Loop* inner : numbers.loop().getLoopsInPreorder())
-    for (const PHINode& phi : inner->getHeader()->phis()) {
-      if (inner == &numbers.loop()) continue;
-      const LoopAccess* load = access_of(phi.getIncomingValueForBlock(inner->getLoopPreheader()));
-      const Value* next = phi.getIncomingValueForBlock(inner->getLoopLatch());
-      if (load == nullptr || load->written) continue;
-      const LoopNest nest = NestOf(*inner->getHeader(), numbers.loop(), loops);
-      if (load->nest != LoopNest(nest.begin(), nest.end() - 1) ||
-          !IsOfCounters(load->offset, load->nest, numbers))
-        continue;
-      for (const Statement& statement : found.statements) {
-        if (statement.value != next || statement.nest != nest || statement.place->array != load->array ||
-            statement.place->offset != load->offset || next->getType() != phi.getType() ||
-            !domains.Of(*statement.block).is_equal(domains.Of(*inner->getHeader())).is_true())
+// Finds numbers that a loop keeps in a register, and that may as well be in memory: LLVM moves the load of
+// a[i][j] += ... out of the loop, and sometimes the store, and programs do the same with variables.
+class NumbersInMemory {
+ public:
+  NumbersInMemory(const LoopInfo& loops, const LoopAccesses& accesses, ExactNumbers& numbers,
+                  BlockDomains& domains, NestStatements& found)
+      : loops_(loops), accesses_(accesses), numbers_(numbers), domains_(domains), found_(found) {}
+
+  // Returns loads that are not needed then.
+  DenseSet<const Instruction*> Find() {
+    for (const Loop* inner : numbers_.loop().getLoopsInPreorder()) {
+      if (inner == &numbers_.loop()) continue;
+      for (const PHINode& phi : inner->getHeader()->phis()) {
+        auto* load = dyn_cast<LoadInst>(phi.getIncomingValueForBlock(inner->getLoopPreheader()));
+        const auto place = find_if(accesses_.accesses, [&](const LoopAccess& known) {
+          return known.instruction == load && known.offset != nullptr;
+        });
+        if (load == nullptr || place == accesses_.accesses.end()) continue;
+        const LoopNest nest = NestOf(*inner->getHeader(), numbers_.loop(), loops_);
+        if (place->nest != LoopNest(nest.begin(), nest.end() - 1) ||
+            !IsOfCounters(place->offset, place->nest, numbers_))
           continue;
-        found.in_memory[&phi] = statement.place;
-        found.untouched.push_back({{load, false, load->nest, found.order.lookup(load->instruction)},
-                                   {statement.place, false, nest, found.order.lookup(&phi)},
-                                   domains.Of(*inner->getHeader()),
-                                   {statement.place},
-                                   false});
-        used.insert(load->instruction);
-        break;
+        auto* next = dyn_cast<Instruction>(phi.getIncomingValueForBlock(inner->getLoopLatch()));
+        if (next == nullptr || !inner->contains(next)) continue;
+        if (IsStoredInEach(phi, *next, *place, nest) || IsStoredAfter(phi, *next, *place, nest))
+          not_needed_.insert(load);
       }
     }
-}
+    return not_needed_;
+  }
+
+ private:
+  unsigned OrderOf(const Instruction& instruction) const { return found_.order.lookup(&instruction); }
+  static bool IsSame(const Statement& statement, const LoopAccess& place) {
+    return statement.at == statement.place->instruction && statement.place->array == place.array && statement.place->offset == place.offset &&
+           getLoadStoreType(statement.place->instruction) == getLoadStoreType(place.instruction);
+  }
+
+  // Each iteration stores the number where it was loaded from.
+  bool IsStoredInEach(const PHINode& phi, const Instruction& next, const LoopAccess& load,
+                      const LoopNest& nest) {
+    const isl::set all = domains_.Of(*phi.getParent());
+    for (const Statement& statement : found_.statements) {
+      if (statement.value != &next || statement.nest != nest || !IsSame(statement, load) ||
+          !domains_.Of(*statement.at->getParent()).is_equal(all).is_true())
+        continue;
+      found_.in_memory[&phi] = statement.place;
+      found_.untouched.push_back({{&load, false, load.nest, OrderOf(*load.instruction)},
+                                  {statement.place, false, nest, OrderOf(phi)},
+                                  all,
+                                  {statement.place},
+                                  false});
+      return true;
+    }
+    return false;
+  }
+
+  // The last number, or what is computed from it, is stored there after the loop, and nothing sees what is in
+  // memory meanwhile.
+  bool IsStoredAfter(const PHINode& phi, const Instruction& next, const LoopAccess& load,
+                     const LoopNest& nest) {
+    const Loop& inner = *nest.back();
+    const Statement* last = nullptr;
+    for (const Statement& statement : found_.statements)
+      if (statement.nest == load.nest && IsSame(statement, load) && OrderOf(*statement.at) > OrderOf(phi) &&
+          (last == nullptr || OrderOf(*statement.at) < OrderOf(*last->at)))
+        last = &statement;
+    if (last == nullptr || !domains_.Of(*inner.getLoopPreheader())
+                                .is_subset(domains_.Of(*last->at->getParent()))
+                                .is_true())
+      return false;
+    // The number after the loop: of its last iteration, or the one that was loaded where it is not entered.
+    SetVector<const PHINode*> after;
+    auto add_users = [&](const Instruction& of) {
+      for (const User* user : of.users())
+        if (auto* other = dyn_cast<PHINode>(user); other != nullptr && !inner.contains(other))
+          after.insert(other);
+    };
+    add_users(next);
+    const DominatorTree dominators(*inner.getHeader()->getParent());
+    for (size_t at = 0; at < after.size(); ++at) {
+      const PHINode& number = *after[at];
+      if (NestOf(*number.getParent(), numbers_.loop(), loops_) != load.nest) return false;
+      if (number.getParent() == load.nest.back()->getHeader()) return false;
+      for (unsigned way = 0; way < number.getNumIncomingValues(); ++way) {
+        const Value* value = number.getIncomingValue(way);
+        const bool is_skipped =
+            value == load.instruction && dominators.dominates(number.getIncomingBlock(way), inner.getHeader());
+        if (value != &next && !after.contains(dyn_cast<PHINode>(value)) && !is_skipped) return false;
+      }
+      add_users(number);
+    }
+    found_.in_memory[&phi] = last->place;
+    for (const PHINode* number : after) found_.in_memory[number] = last->place;
+    found_.untouched.push_back({{&load, false, load.nest, OrderOf(*load.instruction)},
+                                {last->place, true, last->nest, OrderOf(*last->at)},
+                                domains_.Of(*last->at->getParent()),
+                                {last->place},
+                                true});
+    found_.statements.push_back({const_cast<Instruction*>(&next), last->place, &next, nest, {}, {}});
+    return true;
+  }
+
+  const LoopInfo& loops_;
+  const LoopAccesses& accesses_;
+  ExactNumbers& numbers_;
+  BlockDomains& domains_;
+  NestStatements& found_;
+  DenseSet<const Instruction*> not_needed_;
+};
 
 }  // namespace
 
@@ -295,23 +368,27 @@ std::string FindStatements(const LoopInfo& loops, const LoopAccesses& accesses, 
   for (const LoopAccess& access : accesses.accesses)
     if (access.written)
       found.statements.push_back({cast<StoreInst>(access.instruction)->getValueOperand(), &access,
-                                  access.instruction->getParent(), access.nest, {}, {}});
+                                  access.instruction, access.nest, {}, {}});
+  constexpr size_t kMostStatements = 8;
   if (found.statements.size() > kMostStatements) return "it has too many statements";
   BlockDomains domains(loops, numbers, space, found);
   if (std::string why = domains.Find(loop, {}); !why.empty()) return why;
   found.assumed = domains.assumed();
-  DenseSet<const Instruction*> used;
-  FindNumbersInMemory(loops, accesses, numbers, domains, found, used);
+  DenseSet<const Instruction*> used = NumbersInMemory(loops, accesses, numbers, domains, found).Find();
+  // What is in memory need not be stored there again.
+  erase_if(found.statements, [&](const Statement& statement) {
+    auto* number = dyn_cast<PHINode>(statement.value);
+    return number != nullptr && found.in_memory.lookup(number) == statement.place;
+  });
   for (Statement& statement : found.statements) {
-    statement.domain = domains.Of(*statement.block);
+    statement.domain = domains.Of(*statement.at->getParent());
     if (statement.domain.is_null()) return "it is not known when a statement runs";
     Slice slice(statement, accesses, numbers, found);
     Value* address = getLoadStorePointerOperand(statement.place->instruction);
     for (Value* value : {statement.value, address})
       if (std::string why = slice.Add(value); !why.empty()) return why;
     used.insert(slice.seen().begin(), slice.seen().end());
-    statement.accesses.push_back(
-        {statement.place, true, statement.nest, found.order.lookup(statement.place->instruction)});
+    statement.accesses.push_back({statement.place, true, statement.nest, found.order.lookup(statement.at)});
   }
   for (const LoopAccess& access : accesses.accesses)
     if (!access.written && !used.contains(access.instruction))

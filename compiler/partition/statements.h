@@ -22,7 +22,9 @@ struct StatementAccess {
 struct Statement {
   llvm::Value* value;       // what is stored
   const LoopAccess* place;  // and where: that of this store
-  const llvm::BasicBlock* block;
+  // Where the program computes it. A sum that is in a register until it is stored is a statement in the loop
+  // that sums it up.
+  const llvm::Instruction* at;
   LoopNest nest;
   isl::set domain;  // exactly the counters for which it runs
   std::vector<StatementAccess> accesses;
