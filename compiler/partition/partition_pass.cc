@@ -391,7 +391,7 @@ std::vector<DeviceKernel> PartitionFunction(Function& function, FunctionAnalysis
           analyses.invalidate(function, PreservedAnalyses::none());
           again = true;
           break;
-        } else if (getenv("FUSION_DUMP")) { errs() << "NO ORDER: " << why << "\n"; if (getenv("FUSION_DUMP")[0] == 50) function.print(errs()); }
+        } else if (getenv("FUSION_DUMP")) { errs() << "NO ORDER: " << why << " " << function.getName() << "\n"; if (getenv("FUSION_DUMP")[0] == 50) function.print(errs()); }
       }
       report.Add(place, function, why.empty(), why.empty() ? description : why);
       if (!why.empty()) {

@@ -258,19 +258,12 @@ class NumbersInMemory {
     for (const Loop* inner : numbers_.loop().getLoopsInPreorder()) {
       if (inner == &numbers_.loop()) continue;
       for (const PHINode& phi : inner->getHeader()->phis()) {
-        auto* load = dyn_cast<LoadInst>(phi.getIncomingValueForBlock(inner->getLoopPreheader()));
-        const auto place = find_if(accesses_.accesses, [&](const LoopAccess& known) {
-          return known.instruction == load && known.offset != nullptr;
-        });
-        if (load == nullptr || place == accesses_.accesses.end()) continue;
         const LoopNest nest = NestOf(*inner->getHeader(), numbers_.loop(), loops_);
-        if (place->nest != LoopNest(nest.begin(), nest.end() - 1) ||
-            !IsOfCounters(place->offset, place->nest, numbers_))
-          continue;
+        const LoopAccess* first = First(phi, nest);
         auto* next = dyn_cast<Instruction>(phi.getIncomingValueForBlock(inner->getLoopLatch()));
-        if (next == nullptr || !inner->contains(next)) continue;
-        if (IsStoredInEach(phi, *next, *place, nest) || IsStoredAfter(phi, *next, *place, nest))
-          not_needed_.insert(load);
+        if (first == nullptr || next == nullptr || !inner->contains(next)) continue;
+        if (IsStoredInEach(phi, *next, *first, nest) || IsStoredAfter(phi, *next, *first, nest))
+          not_needed_.insert(first->instruction);
       }
     }
     return not_needed_;
@@ -279,45 +272,34 @@ class NumbersInMemory {
  private:
   unsigned OrderOf(const Instruction& instruction) const { return found_.order.lookup(&instruction); }
   static bool IsSame(const Statement& statement, const LoopAccess& place) {
-    return statement.at == statement.place->instruction && statement.place->array == place.array && statement.place->offset == place.offset &&
+    return statement.at == statement.place->instruction && statement.place->array == place.array &&
+           statement.place->offset == place.offset &&
            getLoadStoreType(statement.place->instruction) == getLoadStoreType(place.instruction);
   }
 
-  // Each iteration stores the number where it was loaded from.
-  bool IsStoredInEach(const PHINode& phi, const Instruction& next, const LoopAccess& load,
-                      const LoopNest& nest) {
-    const isl::set all = domains_.Of(*phi.getParent());
-    for (const Statement& statement : found_.statements) {
-      if (statement.value != &next || statement.nest != nest || !IsSame(statement, load) ||
-          !domains_.Of(*statement.at->getParent()).is_equal(all).is_true())
+  // Returns the load, or the store, in the loop around whose element the number is before the loop.
+  const LoopAccess* First(const PHINode& phi, const LoopNest& nest) {
+    const BasicBlock& before = *nest.back()->getLoopPreheader();
+    const Value* value = phi.getIncomingValueForBlock(&before);
+    const LoopAccess* last = nullptr;
+    for (const LoopAccess& access : accesses_.accesses) {
+      auto* store = dyn_cast<StoreInst>(access.instruction);
+      if ((store == nullptr ? access.instruction != value : store->getValueOperand() != value) ||
+          access.offset == nullptr || access.nest != LoopNest(nest.begin(), nest.end() - 1) ||
+          !IsOfCounters(access.offset, access.nest, numbers_) || OrderOf(*access.instruction) > OrderOf(phi) ||
+          !domains_.Of(before).is_subset(domains_.Of(*access.instruction->getParent())).is_true())
         continue;
-      found_.in_memory[&phi] = statement.place;
-      found_.untouched.push_back({{&load, false, load.nest, OrderOf(*load.instruction)},
-                                  {statement.place, false, nest, OrderOf(phi)},
-                                  all,
-                                  {statement.place},
-                                  false});
-      return true;
+      if (last == nullptr || OrderOf(*last->instruction) < OrderOf(*access.instruction)) last = &access;
     }
-    return false;
+    return last;
   }
 
-  // The last number, or what is computed from it, is stored there after the loop, and nothing sees what is in
-  // memory meanwhile.
-  bool IsStoredAfter(const PHINode& phi, const Instruction& next, const LoopAccess& load,
-                     const LoopNest& nest) {
-    const Loop& inner = *nest.back();
-    const Statement* last = nullptr;
-    for (const Statement& statement : found_.statements)
-      if (statement.nest == load.nest && IsSame(statement, load) && OrderOf(*statement.at) > OrderOf(phi) &&
-          (last == nullptr || OrderOf(*statement.at) < OrderOf(*last->at)))
-        last = &statement;
-    if (last == nullptr || !domains_.Of(*inner.getLoopPreheader())
-                                .is_subset(domains_.Of(*last->at->getParent()))
-                                .is_true())
-      return false;
-    // The number after the loop: of its last iteration, or the one that was loaded where it is not entered.
-    SetVector<const PHINode*> after;
+  // Finds the numbers after the loop: of its last iteration, or of before where it is not entered. Returns
+  // false where others are among them.
+  bool FindAfter(const PHINode& phi, const Instruction& next, const LoopNest& around,
+                 SetVector<const PHINode*>& after) {
+    const Loop& inner = *loops_.getLoopFor(phi.getParent());
+    const Value* first = phi.getIncomingValueForBlock(inner.getLoopPreheader());
     auto add_users = [&](const Instruction& of) {
       for (const User* user : of.users())
         if (auto* other = dyn_cast<PHINode>(user); other != nullptr && !inner.contains(other))
@@ -327,19 +309,67 @@ class NumbersInMemory {
     const DominatorTree dominators(*inner.getHeader()->getParent());
     for (size_t at = 0; at < after.size(); ++at) {
       const PHINode& number = *after[at];
-      if (NestOf(*number.getParent(), numbers_.loop(), loops_) != load.nest) return false;
-      if (number.getParent() == load.nest.back()->getHeader()) return false;
+      if (NestOf(*number.getParent(), numbers_.loop(), loops_) != around ||
+          number.getParent() == around.back()->getHeader())
+        return false;
       for (unsigned way = 0; way < number.getNumIncomingValues(); ++way) {
         const Value* value = number.getIncomingValue(way);
         const bool is_skipped =
-            value == load.instruction && dominators.dominates(number.getIncomingBlock(way), inner.getHeader());
-        if (value != &next && !after.contains(dyn_cast<PHINode>(value)) && !is_skipped) return false;
+            value == first && dominators.dominates(number.getIncomingBlock(way), inner.getHeader());
+        if (value != &next && !is_contained(after, value) && !is_skipped) return false;
       }
       add_users(number);
     }
+    return true;
+  }
+
+  // Each iteration stores the number where it was before.
+  bool IsStoredInEach(const PHINode& phi, const Instruction& next, const LoopAccess& first,
+                      const LoopNest& nest) {
+    const isl::set all = domains_.Of(*phi.getParent());
+    const StatementAccess from{&first, false, first.nest, OrderOf(*first.instruction)};
+    for (const Statement& statement : found_.statements) {
+      if (statement.value != &next || statement.nest != nest || !IsSame(statement, first) ||
+          !domains_.Of(*statement.at->getParent()).is_equal(all).is_true())
+        continue;
+      const LoopAccess* place = statement.place;
+      found_.in_memory[&phi] = place;
+      found_.untouched.push_back({from, {place, false, nest, OrderOf(phi)}, all, {place}, false});
+      SetVector<const PHINode*> after;
+      if (!FindAfter(phi, next, first.nest, after)) return true;
+      for (const PHINode* number : after) {
+        found_.in_memory[number] = place;
+        found_.untouched.push_back({from,
+                                    {place, false, first.nest, OrderOf(*number)},
+                                    domains_.Of(*number->getParent()),
+                                    {place},
+                                    false});
+      }
+      return true;
+    }
+    return false;
+  }
+
+  // The last number, or what is computed from it, is stored there after the loop, and nothing sees what is in
+  // memory meanwhile.
+  bool IsStoredAfter(const PHINode& phi, const Instruction& next, const LoopAccess& first,
+                     const LoopNest& nest) {
+    const Loop& inner = *nest.back();
+    const Statement* last = nullptr;
+    for (const Statement& statement : found_.statements)
+      if (statement.nest == first.nest && IsSame(statement, first) &&
+          OrderOf(*statement.at) > OrderOf(phi) &&
+          (last == nullptr || OrderOf(*statement.at) < OrderOf(*last->at)))
+        last = &statement;
+    if (last == nullptr || !domains_.Of(*inner.getLoopPreheader())
+                                .is_subset(domains_.Of(*last->at->getParent()))
+                                .is_true())
+      return false;
+    SetVector<const PHINode*> after;
+    if (!FindAfter(phi, next, first.nest, after)) return false;
     found_.in_memory[&phi] = last->place;
     for (const PHINode* number : after) found_.in_memory[number] = last->place;
-    found_.untouched.push_back({{&load, false, load.nest, OrderOf(*load.instruction)},
+    found_.untouched.push_back({{&first, false, first.nest, OrderOf(*first.instruction)},
                                 {last->place, true, last->nest, OrderOf(*last->at)},
                                 domains_.Of(*last->at->getParent()),
                                 {last->place},
