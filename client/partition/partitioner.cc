@@ -92,17 +92,29 @@ int Partitioner::Enter(fusion_partition_site* site, int64_t iterations, double w
   return done ? 1 : 0;
 }
 
-// The other order is for many threads or a device: on one thread the order as written may be faster. Nests of
-// little work have loops that are not worth a call.
+// Returns true when loops may run on a device that is there already.
+bool Partitioner::HasDevice() {
+  if (settings_.mode != PartitionMode::kAuto || settings_.device == PartitionDeviceKind::kSimulated ||
+      !GoInside())
+    return false;
+  const bool has_device = device_ != nullptr && !device_->IsLost();
+  GoOutside();
+  return has_device;
+}
+
+// The other order goes through all of its arrays at each time: it is for a device, or for more threads than
+// can be busy with the order as written. Nests of little work have loops that are not worth a call.
 int Partitioner::Reorders(fusion_partition_site* site, int64_t iterations, double work,
                           const int64_t* facts) noexcept {
-  constexpr double kLoops = 100;
+  // Before there are threads the nest has to be long enough to earn them.
+  const double loops = settings_.mode != PartitionMode::kAuto || has_threads_ ? 100 : 50000;
+  constexpr int kFewestThreads = 4;
   if (settings_.mode == PartitionMode::kOff || site->version != FUSION_PARTITION_VERSION || iterations < 1 ||
-      work < kLoops * settings_.least_work)
+      work < loops * settings_.least_work)
     return 0;
-  const bool has_threads_alone =
-      settings_.mode == PartitionMode::kHost || settings_.mode == PartitionMode::kAuto;
-  if (has_threads_alone && settings_.threads < 2) return 0;
+  const bool may_use_device =
+      settings_.mode == PartitionMode::kDevice || settings_.mode == PartitionMode::kCheck;
+  if (settings_.threads < kFewestThreads && !may_use_device && !HasDevice()) return 0;
   LoopRecord* const nest = loops_.Of(site);
   if (nest == nullptr) return 0;
   try {

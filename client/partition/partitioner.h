@@ -71,6 +71,7 @@ class Partitioner {
   double DeviceShare() const;
   // Returns true when the device may be a way of its own for the call.
   bool DeviceIsWay(const LoopCall& call) const;
+  bool HasDevice();
   // Returns how many seconds the device saves, apart from copies.
   double DeviceSaves(double work, const LoopRecord& loop) const;
   // The device, or the tuner, may begin, which takes so long at most.

@@ -9,6 +9,7 @@
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/Path.h>
 #include <llvm/TargetParser/Triple.h>
+#include <llvm/Transforms/Utils/BasicBlockUtils.h>
 #include <llvm/Transforms/Utils/ScalarEvolutionExpander.h>
 
 #include <set>
@@ -56,12 +57,21 @@ constexpr char kSums[] = "it sums up over its iterations";
 
 // A nest that has a copy in another order.
 struct ReorderedNest {
-  DebugLoc place;
-  BasicBlock* header;
+  size_t at = 0;                     // which remark is about it
   std::string description, why_not;  // the latter: why the loop itself is not partitioned
   ReorderedCode::Blocks blocks;
-  GlobalVariable* site;
+  GlobalVariable* site = nullptr;
 };
+
+// A remark that waits until it is known which nests stay reordered.
+struct SaidOfLoop {
+  DebugLoc place;
+  BasicBlock* header;
+  std::string text, where;
+  int nest;  // the reordered one that the loop is in; -1: none
+};
+
+const std::string kFound = "loop partitioned: ", kNotFound = "not partitioned: ";
 
 // One loop on its way to a call: all that is known of it.
 class LoopCandidate {
@@ -329,14 +339,42 @@ class LoopCandidate {
   ColumnLoops columns_ = ColumnLoops::kNone;
 };
 
-// Takes the call away: the nest runs as written.
-void Forget(ReorderedNest& nest) {
+// Takes the call away, and the code in another order.
+void Forget(ReorderedNest& nest, Function& function) {
   for (User* user : make_early_inc_range(nest.site->users())) {
     auto* call = cast<CallInst>(user);
     if (!call->getType()->isVoidTy()) call->replaceAllUsesWith(Constant::getNullValue(call->getType()));
     call->eraseFromParent();
   }
   nest.site->eraseFromParent();
+  BasicBlock* before = nest.blocks.entry->getSinglePredecessor();
+  auto* branch = cast<BranchInst>(before->getTerminator());
+  nest.blocks.entry->removePredecessor(before);
+  IRBuilder<>(branch).CreateBr(branch->getSuccessor(branch->getSuccessor(0) == nest.blocks.entry ? 1 : 0));
+  branch->eraseFromParent();
+  EliminateUnreachableBlocks(function);
+}
+
+void Say(const std::vector<SaidOfLoop>& said, Function& function, FunctionAnalysisManager& analyses,
+         LoopReport& report) {
+  OptimizationRemarkEmitter& remarks = analyses.getResult<OptimizationRemarkEmitterAnalysis>(function);
+  for (const SaidOfLoop& of_loop : said) {
+    const StringRef text = of_loop.text;
+    const bool is_found = text.starts_with(kFound), is_not = text.starts_with(kNotFound);
+    report.Add(of_loop.place, function, is_found,
+               text.drop_front(is_found ? kFound.size() : is_not ? kNotFound.size() : 0).str());
+    if (is_not)
+      remarks.emit([&] {
+        return OptimizationRemarkMissed(kRemarks, "NotPartitioned", of_loop.place, of_loop.header)
+               << text << of_loop.where;
+      });
+    else
+      remarks.emit([&] {
+        return OptimizationRemark(kRemarks, is_found ? "Partitioned" : "Reordered", of_loop.place,
+                                  of_loop.header)
+               << text << of_loop.where;
+      });
+  }
 }
 
 // Takes the outermost parallel loops of a function, one after another, or none where it is said why not.
@@ -348,6 +386,8 @@ std::vector<DeviceKernel> PartitionFunction(Function& function, FunctionAnalysis
   const FunctionEffects effects = FindEffects(function, analyses.getResult<AAManager>(function));
   std::set<BasicBlock*> seen, done;  // headers
   std::vector<ReorderedNest> reordered;
+  std::vector<SaidOfLoop> said;
+  std::vector<int> nests_of_bodies;
   // A loop with sums comes after all others: none of them stays behind for it.
   bool takes_sums = false, has_sums = false;
   for (bool again = true; again;) {
@@ -357,7 +397,6 @@ std::vector<DeviceKernel> PartitionFunction(Function& function, FunctionAnalysis
       for (Loop* around = loop->getParentLoop(); around != nullptr; around = around->getParentLoop())
         inside |= done.count(around->getHeader()) > 0;
       if (inside || seen.count(loop->getHeader()) > 0) continue;
-      OptimizationRemarkEmitter& remarks = analyses.getResult<OptimizationRemarkEmitterAnalysis>(function);
       const DebugLoc place = loop->getStartLoc();
       BasicBlock* header = loop->getHeader();
       std::string description, why = why_not, where;
@@ -381,30 +420,27 @@ std::vector<DeviceKernel> PartitionFunction(Function& function, FunctionAnalysis
       if (why == kSums) why += ", around a partitioned loop";
       seen.insert(header);
       if (why_not.empty() && !why.empty() && loop->isOutermost() && !is_around) {
-        ReorderedNest nest{place, header, "", why + where, {}, nullptr};
+        ReorderedNest nest;
         LoopCandidate candidate(*loop, function, analyses);
         const std::string name = (function.getName() + ".fusion.order." + Twine(reordered.size())).str();
-        if (std::string why = candidate.Reorder(name, nest); why.empty()) {
-          nest.description += where;
+        if (const std::string why_not_so = candidate.Reorder(name, nest); why_not_so.empty()) {
+          nest.why_not = why;
+          nest.at = said.size();
+          said.push_back({place, header, "", where, -1});
           seen.insert(nest.blocks.time);
           reordered.push_back(std::move(nest));
           analyses.invalidate(function, PreservedAnalyses::none());
           again = true;
           break;
-        } else if (getenv("FUSION_DUMP")) { errs() << "NO ORDER: " << why << " " << function.getName() << "\n"; if (getenv("FUSION_DUMP")[0] == 50) function.print(errs()); }
+        }
       }
-      report.Add(place, function, why.empty(), why.empty() ? description : why);
-      if (!why.empty()) {
-        remarks.emit([&] {
-          return OptimizationRemarkMissed(kRemarks, "NotPartitioned", place, header)
-                 << "not partitioned: " << why << where;
-        });
-        continue;
-      }
-      remarks.emit([&] {
-        return OptimizationRemark(kRemarks, "Partitioned", place, header)
-               << "loop partitioned: " << description << where;
-      });
+      int of_nest = -1;
+      for (size_t at = 0; at < reordered.size(); ++at)
+        for (const Loop* around = loop; around != nullptr; around = around->getParentLoop())
+          if (around->getHeader() == reordered[at].blocks.time) of_nest = static_cast<int>(at);
+      said.push_back({place, header, why.empty() ? kFound + description : kNotFound + why, where, of_nest});
+      if (!why.empty()) continue;
+      nests_of_bodies.push_back(of_nest);
       bodies.push_back(body);
       done.insert(header);
       analyses.invalidate(function, PreservedAnalyses::none());
@@ -414,23 +450,23 @@ std::vector<DeviceKernel> PartitionFunction(Function& function, FunctionAnalysis
     if (!again && has_sums && !takes_sums) again = takes_sums = true;
   }
   // Another order is of no use where its phases turn out not to be partitioned.
-  for (ReorderedNest& nest : reordered) {
+  for (size_t at = 0; at < reordered.size(); ++at) {
+    ReorderedNest& nest = reordered[at];
     const bool is_of_use =
         any_of(nest.blocks.deep, [&](BasicBlock* header) { return done.count(header) > 0; });
-    if (!is_of_use) Forget(nest);
-    report.Add(nest.place, function, false, is_of_use ? "reordered: " + nest.description : nest.why_not);
-    OptimizationRemarkEmitter& remarks = analyses.getResult<OptimizationRemarkEmitterAnalysis>(function);
-    if (is_of_use)
-      remarks.emit([&] {
-        return OptimizationRemark(kRemarks, "Reordered", nest.place, nest.header)
-               << "loop reordered: " << nest.description;
-      });
-    else
-      remarks.emit([&] {
-        return OptimizationRemarkMissed(kRemarks, "NotPartitioned", nest.place, nest.header)
-               << "not partitioned: " << nest.why_not;
-      });
+    said[nest.at].text = is_of_use ? "loop reordered: " + nest.description : kNotFound + nest.why_not;
+    if (is_of_use) continue;
+    Forget(nest, function);
+    erase_if(said, [&](const SaidOfLoop& of_loop) { return of_loop.nest == static_cast<int>(at); });
+    for (size_t body = bodies.size(); body-- > 0;) {
+      if (nests_of_bodies[body] != static_cast<int>(at)) continue;
+      EraseSite(*bodies[body].body);
+      bodies.erase(bodies.begin() + static_cast<std::ptrdiff_t>(body));
+      nests_of_bodies.erase(nests_of_bodies.begin() + static_cast<std::ptrdiff_t>(body));
+    }
+    analyses.invalidate(function, PreservedAnalyses::none());
   }
+  Say(said, function, analyses, report);
   if (!bodies.empty()) SetEffects(effects, function);
   return bodies;
 }

@@ -215,12 +215,33 @@ class Reorderer {
     return false;
   }
 
+  // Returns true when a loop around the statement, inside of the nest, has independent iterations as it is.
+  bool IsInParallelLoop(size_t statement) {
+    const LoopNest& nest = nest_.statements[statement].nest;
+    for (size_t at = 1; at < nest.size(); ++at) {
+      bool is_parallel = true;
+      for (const Dependence& pair : dependences_) {
+        if (CommonLoops(nest_.statements[pair.first].nest, nest) <= at ||
+            CommonLoops(nest_.statements[pair.second].nest, nest) <= at)
+          continue;
+        isl::map inside = pair.pairs;
+        for (size_t outer = 0; outer < at; ++outer)
+          inside = inside.equate(isl::dim::in, static_cast<int>(outer), isl::dim::out, static_cast<int>(outer));
+        const isl::map same = inside.equate(isl::dim::in, static_cast<int>(at), isl::dim::out,
+                                            static_cast<int>(at));
+        is_parallel = is_parallel && inside.subtract(same).is_empty().is_true();
+      }
+      if (is_parallel) return true;
+    }
+    return false;
+  }
+
   // Orders what runs at one time. Returns false where that cannot be done, or where nothing is won.
   bool InPhases(const std::vector<size_t>& chosen, std::vector<size_t>& phases) {
     bool is_of_use = false;
     for (size_t at = 0; at < chosen.size(); ++at)
       is_of_use = is_of_use || (nest_.statements[at].nest.size() >= kDeep &&
-                                times_[at][chosen[at]].counter != 0);
+                                times_[at][chosen[at]].counter != 0 && !IsInParallelLoop(at));
     if (!is_of_use) return false;
     phases.clear();
     std::vector<bool> done(chosen.size());

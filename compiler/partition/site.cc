@@ -340,11 +340,36 @@ std::string WhyNoSite(const LoopFacts& facts, ExactNumbers& numbers) {
   return "";
 }
 
+namespace {
+
+// Returns the variable that is 0, 1, 2 and so on in the iterations of a loop, or null.
+const PHINode* CountsFrom0(const Loop& loop) {
+  for (const PHINode& phi : loop.getHeader()->phis()) {
+    if (!phi.getType()->isIntegerTy() || !phi.hasName() || loop.getLoopPreheader() == nullptr ||
+        loop.getLoopLatch() == nullptr)
+      continue;
+    auto* first = dyn_cast<ConstantInt>(phi.getIncomingValueForBlock(loop.getLoopPreheader()));
+    auto* next = dyn_cast<BinaryOperator>(phi.getIncomingValueForBlock(loop.getLoopLatch()));
+    auto* step = next == nullptr ? nullptr : dyn_cast<ConstantInt>(next->getOperand(1));
+    if (first != nullptr && first->isZero() && step != nullptr && step->isOne() &&
+        next->getOpcode() == Instruction::Add && next->getOperand(0) == &phi)
+      return &phi;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
 std::string Conditions(const LoopFacts& facts) {
   std::string text;
   raw_string_ostream out(text);
   auto name = [&](const SCEV* number) {
     while (auto* cast = dyn_cast<SCEVCastExpr>(number)) number = cast->getOperand();
+    if (auto* counter = dyn_cast<SCEVAddRecExpr>(number))
+      if (const PHINode* known = CountsFrom0(*counter->getLoop())) {
+        out << known->getName().split('.').first;
+        return;
+      }
     if (auto* value = dyn_cast<SCEVUnknown>(number); value != nullptr && value->getValue()->hasName())
       out << value->getValue()->getName();
     else
@@ -543,7 +568,7 @@ GlobalVariable* MakeOrderSite(const LoopFacts& facts, ExactNumbers& numbers, Loo
   Instruction* answer =
       OfSite(builder.CreateCall(reorders, {site, iterations, question.work(), table}));
   Value* yes = builder.CreateICmpNE(answer, builder.getInt32(0));
-  one->replaceAllUsesWith(builder.CreateSExt(answer, builder.getInt64Ty()));
+  one->replaceAllUsesWith(builder.CreateSExt(answer, builder.getInt64Ty(), "once"));
   one->eraseFromParent();
   std::vector<Value*> left;
   for (PHINode& value : after->phis()) {

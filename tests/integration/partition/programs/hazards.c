@@ -331,3 +331,42 @@ void NAME(plane)(int n, int m, int k, double* a, const double* b) {
     for (int j = 0; j < m; ++j)
       for (int l = 0; l < k; ++l) a[(i * m + j) * k + l] = b[(i * k + l) * m + j] * 0.5;
 }
+
+// The outermost loops of these are not parallel, but another order of them has loops that are, where rows are
+// apart.
+void NAME(factor)(int n, int m, double* a) {
+  for (int i = 0; i < n; ++i) {
+    for (int j = 0; j < i; ++j) {
+      for (int k = 0; k < j; ++k) a[i * m + j] -= 0.25 * a[i * m + k] * a[k * m + j];
+      a[i * m + j] /= 2 + a[j * m + j] * a[j * m + j];
+    }
+    for (int j = i; j < n; ++j)
+      for (int k = 0; k < i; ++k) a[i * m + j] -= 0.25 * a[i * m + k] * a[k * m + j];
+  }
+}
+
+void NAME(factor_sums)(int n, int m, double* a, const double* d) {
+  for (int i = 0; i < n; ++i) {
+    for (int j = 0; j < i; ++j) {
+      double w = a[i * m + j];
+      for (int k = 0; k < j; ++k) w -= 0.25 * a[i * m + k] * a[j * m + k];
+      a[i * m + j] = w / (2 + d[j] * d[j]);
+    }
+  }
+}
+
+void NAME(factor_u32)(unsigned n, unsigned m, double* a) {
+  for (unsigned i = 0; i < n; ++i)
+    for (unsigned j = 0; j < i; ++j) {
+      for (unsigned k = 0; k < j; ++k) a[(int)(i * m + j)] -= 0.25 * a[(int)(i * m + k)] * a[(int)(j * m + k)];
+      a[(int)(i * m + j)] /= 2 + a[(int)(j * m + j)] * a[(int)(j * m + j)];
+    }
+}
+
+void NAME(solve)(int n, int m, const double* a, double* b) {
+  for (int i = 0; i < n; ++i)
+    for (int j = 0; j < m; ++j) {
+      for (int k = 0; k < i; ++k) b[i * m + j] -= 0.25 * a[i * n + k] * b[k * m + j];
+      b[i * m + j] /= 2 + a[i * n + i] * a[i * n + i];
+    }
+}

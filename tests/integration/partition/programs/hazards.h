@@ -77,7 +77,11 @@ struct bytes {
   F(double, on_stack, (int n, double* a))                                           \
   F(void, pointer_end, (double* a, const double* b, const double* end))             \
   F(void, reversed_pair, (int n, double* a))                                        \
-  F(void, plane, (int n, int m, int k, double* a, const double* b))
+  F(void, plane, (int n, int m, int k, double* a, const double* b))                 \
+  F(void, factor, (int n, int m, double* a))                                        \
+  F(void, factor_sums, (int n, int m, double* a, const double* d))                  \
+  F(void, factor_u32, (unsigned n, unsigned m, double* a))                          \
+  F(void, solve, (int n, int m, const double* a, double* b))
 
 #define HAZARD_MEMBER(result, name, parameters) result(*name) parameters;
 struct hazards {
