@@ -135,6 +135,10 @@ class LoopCandidate {
   // Returns "", or why there is none: then nothing was changed.
   std::string Reorder(const std::string& name, ReorderedNest& nest) {
     const LoopInfo& loops = analyses_.getResult<LoopAnalysis>(function_);
+    if (none_of(loop_.getLoopsInPreorder(), [&](const Loop* inner) {
+          return inner->getLoopDepth() >= loop_.getLoopDepth() + kDeep - 1;
+        }))
+      return "it is not deep";
     if (std::string why = WhyNotCounted(loop_, numbers_, facts_.sums); !why.empty()) return why;
     if (!facts_.sums.empty()) return kSums;
     if (std::string why = FindAccesses(loops, numbers_, accesses_); !why.empty()) return "it " + why;

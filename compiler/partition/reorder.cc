@@ -123,6 +123,7 @@ class Reorderer {
       for (size_t second = 0; second < nest_.statements.size(); ++second) {
         const Statement &one = nest_.statements[first], &other = nest_.statements[second];
         isl::map all;
+        bool is_any = false;
         for (const StatementAccess& access : one.accesses)
           for (const StatementAccess& later : other.accesses) {
             if (access.place->array != later.place->array || (!access.written && !later.written)) continue;
@@ -136,10 +137,11 @@ class Reorderer {
             // One run of a statement reads before it writes.
             if (first == second && later.written && !access.written)
               pairs = pairs.subtract(isl::manage(isl_map_identity(isl_map_get_space(pairs.get()))));
-            all = all.is_null() ? pairs : all.unite(pairs);
+            all = is_any ? all.unite(pairs) : pairs;
+            is_any = true;
           }
-        if (all.is_null()) continue;
-        const isl::boolean none = all.is_empty();
+        if (!is_any) continue;
+        const isl::boolean none = all.is_empty();  // an error where isl has stopped
         if (none.is_error()) return false;
         if (none.is_false()) dependences_.push_back({first, second, all.coalesce()});
       }
@@ -281,7 +283,7 @@ class Reorderer {
       found.phases.push_back({&statement, time.counter, time.value});
       const isl::set times =
           statement.domain.apply(isl::manage(isl_map_from_pw_aff(time.value.copy())));
-      found.times = found.times.is_null() ? times : found.times.unite(times);
+      found.times = found.phases.size() == 1 ? times : found.times.unite(times);
     }
     found.assumed = holds_.intersect_params(found.times.params());
     found.assumed = isl::manage(isl_set_remove_redundancies(found.assumed.coalesce().release()));

@@ -35,7 +35,7 @@ class BlockDomains {
   }
 
   // Returns "", or why that is not known.
-  std::string Find(const Loop& loop, const isl::set& entered) {
+  std::string Find(const Loop& loop, const isl::set entered) {
     LoopNest nest = NestOf(*loop.getHeader(), numbers_.loop(), loops_);
     const SCEV* last = numbers_.LastCount(loop);
     if (loop.getLoopPreheader() == nullptr || loop.getExitingBlock() == nullptr ||
@@ -75,6 +75,7 @@ class BlockDomains {
       }
       if (block == loop.getHeader()) continue;
       isl::set reached;
+      bool is_first = true;
       for (BasicBlock* before : predecessors(block)) {
         isl::set from;
         if (const Loop* of_before = loops_.getLoopFor(before); of_before != &loop) {
@@ -84,7 +85,8 @@ class BlockDomains {
           from = Along(*before, *block, nest);
         }
         if (from.is_null()) return "what it does depends on a condition" + LineOf(*before->getTerminator());
-        reached = reached.is_null() ? from : reached.unite(from);
+        reached = is_first ? from : reached.unite(from);
+        is_first = false;
       }
       domains_[block] = reached.coalesce();
     }
