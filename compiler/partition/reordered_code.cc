@@ -329,10 +329,10 @@ class Writer {
     if (const SCEV* number = NumberOfCounters(&instruction, phase_->statement->nest, numbers_))
       return builder_.CreateTrunc(Number(number), instruction.getType());
     if (auto* phi = dyn_cast<PHINode>(&instruction)) {
-      auto* store = cast<StoreInst>(nest_.in_memory.lookup(phi)->instruction);
-      LoadInst* load =
-          builder_.CreateAlignedLoad(phi->getType(), Copy(store->getPointerOperand()), store->getAlign());
-      KeepMetadata(*load, *store);
+      Instruction* place = nest_.in_memory.lookup(phi)->instruction;
+      LoadInst* load = builder_.CreateAlignedLoad(phi->getType(), Copy(getLoadStorePointerOperand(place)),
+                                                  getLoadStoreAlignment(place));
+      KeepMetadata(*load, *place);
       return load;
     }
     SmallVector<Value*, 4> operands;

@@ -49,6 +49,8 @@ struct NestStatements {
   isl::set assumed;  // of parameters: where the domains are exact
 };
 
+// Returns true when the number is made of counters of `nest` and of what is known before the loop.
+bool IsOfCounters(const llvm::SCEV* number, const LoopNest& nest, ExactNumbers& numbers);
 // Returns the value as a function of counters of `nest` and of what is known before the loop, or null.
 const llvm::SCEV* NumberOfCounters(llvm::Value* value, const LoopNest& nest, ExactNumbers& numbers);
 

@@ -17,10 +17,14 @@ import random_nests
 from random_nests import Array, Size
 
 MOST = 12  # the largest size
-# Bounds of j and k, what is read in the loop of k, and what after it: weights first.
-FACTORISATIONS = ((4, ((0, "i"), (0, "j"), ("ik", "kj"), "jj")), (2, ((0, "i"), (0, "j"), ("ik", "jk"), "jj")),
-                  (3, (("i", "n"), (0, "i"), ("ik", "kj"), "")), (2, (("i + 1", "n"), (0, "i"), ("ik", "kj"), "ii")),
-                  (2, (("i + 1", "n"), (0, "i"), ("ki", "kj"), "ii")), (1, ((0, "n"), (0, "i"), ("kj", "kj"), "ij")))
+# Nests of j and k: the bounds of both, what is read in the loop of k, and what after it.
+NESTS = {"lower": ((0, "i"), (0, "j"), ("ik", "kj"), "jj"), "rows": ((0, "i"), (0, "j"), ("ik", "jk"), "jj"),
+         "upper": (("i", "n"), (0, "i"), ("ik", "kj"), ""), "right": (("i + 1", "n"), (0, "i"), ("ik", "kj"), "ii"),
+         "columns": (("i + 1", "n"), (0, "i"), ("ki", "kj"), "ii"), "all": ((0, "n"), (0, "i"), ("kj", "kj"), "ij")}
+# What a loop of i consists of: a "flat" loop of k sums up an element of the diagonal, a "single" statement changes one.
+FACTORISATIONS = ((3, ("lower", "upper")), (2, ("lower", "single", "upper")), (1, ("lower", "right")), (3, ("rows",)),
+                  (3, ("rows", "flat")), (3, ("rows", "flat", "single")), (1, ("rows", "upper")), (1, ("columns", "single")),
+                  (1, ("rows", "rows")), (1, ("all", "flat")), (1, ("lower", "flat", "upper")))
 
 
 class Order(random_nests.Function):
@@ -61,12 +65,12 @@ class Order(random_nests.Function):
     def outermost(self):
         first = self.pick((4, 0), (1, 1))
         self.emit(1, self.pick((12, f"for (int i = {first}; i < n; i++) {{"), (1, "for (int i = n - 1; i >= 0; i--) {")))
-        parts = ["deep"] + [self.pick((2, "deep"), (2, "flat"), (3, "single")) for _ in range(self.pick((4, 0), (4, 1), (1, 2)))]
-        if self.likely(0.3):
+        parts = list(self.pick(*FACTORISATIONS))
+        if self.likely(0.1):
             self.chance.shuffle(parts)
         for part in parts:
-            if part == "deep":
-                self.deep()
+            if part in NESTS:
+                self.deep(*NESTS[part])
             elif part == "flat":
                 self.emit(2, self.head("k", ["i"], (0, "i")))
                 self.sum_or_statement(3, ["i", "k"], self.element("i", "i"), 0)
@@ -75,13 +79,12 @@ class Order(random_nests.Function):
                 self.emit(2, self.update(["i"], self.element("i", "i")))
         self.emit(1, "}")
 
-    def deep(self):
+    def deep(self, of_j, of_k, reads, behind):
         """Loops of j and k, with statements around the latter."""
-        of_j, of_k, reads, behind = self.pick(*FACTORISATIONS)
         self.emit(2, self.head("j", ["i"], of_j))
         place = self.element("i", "j")
         before, after = self.likely(0.06), behind and self.likely(0.7)
-        self.reads = None if self.wild or self.likely(0.1) else (reads, behind)
+        self.reads = None if self.wild or self.likely(0.07) else (reads, behind)
         if before:
             self.emit(3, self.update(["i", "j"], place))
         if self.likely(0.3):
@@ -109,7 +112,7 @@ class Order(random_nests.Function):
 
     def head(self, counter, outer, usual):
         """A loop of a triangle or a rectangle."""
-        if not self.wild and self.likely(0.85):
+        if not self.wild and self.likely(0.95):
             return f"for (int {counter} = {usual[0]}; {counter} < {usual[1]}; {counter}++) {{"
         around = self.chance.choice(outer)
         bounds = self.pick((5, (0, around)), (2, (around, "n")), (2, (f"{around} + 1", "n")), (2, (0, "n")), (1, (1, around)),
@@ -117,7 +120,7 @@ class Order(random_nests.Function):
         return f"for (int {counter} = {bounds[0]}; {counter} < {bounds[1]}; {counter}++) {{"
 
     def index(self, counter):
-        return counter + self.pick((20, ""), (1, " + 1"), (0.3, " - 1"))
+        return counter + self.pick((40, ""), (1, " + 1"), (0.3, " - 1"))
 
     def element(self, row, column):
         array = self.arrays[0] if self.likely(0.7) else self.chance.choice(self.arrays)
