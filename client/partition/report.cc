@@ -59,8 +59,8 @@ std::string LoopRecord::Line() const {
                 ": calls %lld, split %.0f%% device, host threads %d, seconds %.6f; refused: ",
                 static_cast<long long>(calls.load()), share, threads.load(), seconds.load());
   if (is_nest)
-    std::snprintf(numbers, sizeof(numbers), ": reordered %lld; refused: ",
-                  static_cast<long long>(reordered.load()));
+    std::snprintf(numbers, sizeof(numbers),
+                  ": reordered %lld; refused: ", static_cast<long long>(reordered.load()));
   std::string line = key.place + " " + key.function + numbers;
   bool first = true;
   for (const ReasonName& known : kReasonNames) {

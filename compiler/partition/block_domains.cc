@@ -94,9 +94,8 @@ isl::set BlockDomains::Along(const BasicBlock& before, const BasicBlock& block, 
   };
   const isl::pw_aff one = operand(0), other = operand(1);
   if (one.is_null() || other.is_null()) return {};
-  const CmpInst::Predicate predicate = branch->getSuccessor(0) == &block
-                                           ? comparison->getPredicate()
-                                           : comparison->getInversePredicate();
+  const CmpInst::Predicate predicate =
+      branch->getSuccessor(0) == &block ? comparison->getPredicate() : comparison->getInversePredicate();
   switch (predicate) {
     case CmpInst::ICMP_EQ:
       return domain.intersect(one.eq_set(other));

@@ -48,7 +48,8 @@ class NumbersInMemory {
       auto* store = dyn_cast<StoreInst>(access.instruction);
       if ((store == nullptr ? access.instruction != value : store->getValueOperand() != value) ||
           access.offset == nullptr || access.nest != LoopNest(nest.begin(), nest.end() - 1) ||
-          !IsOfCounters(access.offset, access.nest, numbers_) || OrderOf(*access.instruction) > OrderOf(phi) ||
+          !IsOfCounters(access.offset, access.nest, numbers_) ||
+          OrderOf(*access.instruction) > OrderOf(phi) ||
           !domains_.Of(before).is_subset(domains_.Of(*access.instruction->getParent())).is_true())
         continue;
       if (last == nullptr || OrderOf(*last->instruction) < OrderOf(*access.instruction)) last = &access;
@@ -119,13 +120,11 @@ class NumbersInMemory {
     const Loop& inner = *nest.back();
     const Statement* last = nullptr;
     for (const Statement& statement : found_.statements)
-      if (statement.nest == first.nest && IsSame(statement, first) &&
-          OrderOf(*statement.at) > OrderOf(phi) &&
+      if (statement.nest == first.nest && IsSame(statement, first) && OrderOf(*statement.at) > OrderOf(phi) &&
           (last == nullptr || OrderOf(*statement.at) < OrderOf(*last->at)))
         last = &statement;
-    if (last == nullptr || !domains_.Of(*inner.getLoopPreheader())
-                                .is_subset(domains_.Of(*last->at->getParent()))
-                                .is_true())
+    if (last == nullptr ||
+        !domains_.Of(*inner.getLoopPreheader()).is_subset(domains_.Of(*last->at->getParent())).is_true())
       return false;
     SetVector<const PHINode*> after;
     if (!FindAfter(phi, next, first.nest, after)) return false;

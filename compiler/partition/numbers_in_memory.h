@@ -1,4 +1,5 @@
-// Numbers that a loop keeps in a register, and that may as well be in memory: LLVM moves the load of a[i][j] +=
+// Numbers that a loop keeps in a register, and that may as well be in memory: LLVM moves the load of a[i][j]
+// +=
 // ... out of the loop, and sometimes the store, and programs do the same with variables.
 #pragma once
 

@@ -135,9 +135,8 @@ class LoopCandidate {
   // Returns "", or why there is none: then nothing was changed.
   std::string Reorder(const std::string& name, ReorderedNest& nest) {
     const LoopInfo& loops = analyses_.getResult<LoopAnalysis>(function_);
-    if (none_of(loop_.getLoopsInPreorder(), [&](const Loop* inner) {
-          return inner->getLoopDepth() >= loop_.getLoopDepth() + kDeep - 1;
-        }))
+    if (none_of(loop_.getLoopsInPreorder(),
+                [&](const Loop* inner) { return inner->getLoopDepth() >= loop_.getLoopDepth() + kDeep - 1; }))
       return "it is not deep";
     if (std::string why = WhyNotCounted(loop_, numbers_, facts_.sums); !why.empty()) return why;
     if (!facts_.sums.empty()) return kSums;
@@ -161,8 +160,8 @@ class LoopCandidate {
     const std::string conditions = Conditions(facts_);
     if (!conditions.empty()) nest.description += "; checked before each run: " + conditions;
     nest.blocks = code.Write(loop_.getLoopPreheader()->getTerminator());
-    nest.site = MakeOrderSite(facts_, numbers_, loop_, name, nest.blocks.entry, nest.blocks.last,
-                              nest.blocks.one);
+    nest.site =
+        MakeOrderSite(facts_, numbers_, loop_, name, nest.blocks.entry, nest.blocks.last, nest.blocks.one);
     return "";
   }
 
@@ -174,8 +173,10 @@ class LoopCandidate {
       const Loop* loop = phase.statement->nest[phase.counter];
       std::string name = "a counter";
       for (const PHINode& phi : loop->getHeader()->phis())
-        if (phi.hasName() && phi.getType()->isIntegerTy()) name = phi.getName().split('.').first.rtrim("0123456789");
-      if (const DebugLoc place = loop->getStartLoc()) name += " (line " + std::to_string(place.getLine()) + ")";
+        if (phi.hasName() && phi.getType()->isIntegerTy())
+          name = phi.getName().split('.').first.rtrim("0123456789");
+      if (const DebugLoc place = loop->getStartLoc())
+        name += " (line " + std::to_string(place.getLine()) + ")";
       if (!is_contained(counters, name)) counters.push_back(name);
     }
     std::string text;
@@ -366,7 +367,10 @@ void Say(const std::vector<SaidOfLoop>& said, Function& function, FunctionAnalys
     const StringRef text = of_loop.text;
     const bool is_found = text.starts_with(kFound), is_not = text.starts_with(kNotFound);
     report.Add(of_loop.place, function, is_found,
-               text.drop_front(is_found ? kFound.size() : is_not ? kNotFound.size() : 0).str());
+               text.drop_front(is_found ? kFound.size()
+                               : is_not ? kNotFound.size()
+                                        : 0)
+                   .str());
     if (is_not)
       remarks.emit([&] {
         return OptimizationRemarkMissed(kRemarks, "NotPartitioned", of_loop.place, of_loop.header)

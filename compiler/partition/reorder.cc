@@ -105,14 +105,12 @@ class Reorderer {
             access.place->array != untouched.to.place->array)
           continue;
         const isl::map when = Outer(statement.nest.size(), access.nest.size(), space_);
-        isl::map both =
-            element.apply_range(ElementsOf(access, statement.nest.size()).reverse())
-                .intersect_range(statement.domain)
-                .intersect_params(holds_);
+        isl::map both = element.apply_range(ElementsOf(access, statement.nest.size()).reverse())
+                            .intersect_range(statement.domain)
+                            .intersect_params(holds_);
         both = both.intersect(
             from.apply_range(Earlier(untouched.from, access, nest_, space_)).apply_range(when.reverse()));
-        both = both.intersect(
-            when.apply_range(Earlier(access, untouched.to, nest_, space_)).reverse());
+        both = both.intersect(when.apply_range(Earlier(access, untouched.to, nest_, space_)).reverse());
         if (!both.is_empty().is_true()) return false;
       }
     return true;
@@ -129,10 +127,10 @@ class Reorderer {
             if (access.place->array != later.place->array || (!access.written && !later.written)) continue;
             isl::map pairs = ElementsOf(access, one.nest.size())
                                  .apply_range(ElementsOf(later, other.nest.size()).reverse());
-            pairs = pairs.intersect(Outer(one.nest.size(), access.nest.size(), space_)
-                                        .apply_range(Earlier(access, later, nest_, space_))
-                                        .apply_range(Outer(other.nest.size(), later.nest.size(), space_)
-                                                         .reverse()));
+            pairs = pairs.intersect(
+                Outer(one.nest.size(), access.nest.size(), space_)
+                    .apply_range(Earlier(access, later, nest_, space_))
+                    .apply_range(Outer(other.nest.size(), later.nest.size(), space_).reverse()));
             pairs = pairs.intersect_domain(one.domain).intersect_range(other.domain).intersect_params(holds_);
             // One run of a statement reads before it writes.
             if (first == second && later.written && !access.written)
@@ -152,9 +150,9 @@ class Reorderer {
   std::vector<Time> TimesOf(const Statement& statement) {
     std::vector<Time> times;
     for (size_t at = statement.nest.size(); at-- > 0;) {
-      const isl::pw_aff count = isl::manage(isl_pw_aff_from_aff(isl_aff_var_on_domain(
-          isl_local_space_from_space(isl_set_get_space(statement.domain.get())), isl_dim_set,
-          static_cast<unsigned>(at))));
+      const isl::pw_aff count = isl::manage(isl_pw_aff_from_aff(
+          isl_aff_var_on_domain(isl_local_space_from_space(isl_set_get_space(statement.domain.get())),
+                                isl_dim_set, static_cast<unsigned>(at))));
       times.push_back({static_cast<unsigned>(at), count});
       for (PHINode& counter : statement.nest[at]->getHeader()->phis()) {
         const SCEV* number = NumberOfCounters(&counter, statement.nest, numbers_);
@@ -174,8 +172,7 @@ class Reorderer {
   // What a dependence says of two times.
   enum class Order { kWrong, kSame, kLater, kUnknown };
   Order OrderOf(size_t dependence, size_t time_of_first, size_t time_of_second) {
-    auto [known, is_new] =
-        checked_.try_emplace({dependence, time_of_first, time_of_second}, Order::kUnknown);
+    auto [known, is_new] = checked_.try_emplace({dependence, time_of_first, time_of_second}, Order::kUnknown);
     if (!is_new) return known->second;
     const Dependence& pair = dependences_[dependence];
     const auto of_first = isl::manage(isl_map_from_pw_aff(times_[pair.first][time_of_first].value.copy())),
@@ -228,9 +225,10 @@ class Reorderer {
           continue;
         isl::map inside = pair.pairs;
         for (size_t outer = 0; outer < at; ++outer)
-          inside = inside.equate(isl::dim::in, static_cast<int>(outer), isl::dim::out, static_cast<int>(outer));
-        const isl::map same = inside.equate(isl::dim::in, static_cast<int>(at), isl::dim::out,
-                                            static_cast<int>(at));
+          inside =
+              inside.equate(isl::dim::in, static_cast<int>(outer), isl::dim::out, static_cast<int>(outer));
+        const isl::map same =
+            inside.equate(isl::dim::in, static_cast<int>(at), isl::dim::out, static_cast<int>(at));
         is_parallel = is_parallel && inside.subtract(same).is_empty().is_true();
       }
       if (is_parallel) return true;
@@ -281,8 +279,7 @@ class Reorderer {
       const Statement& statement = nest_.statements[at];
       const Time& time = times_[at][chosen[at]];
       found.phases.push_back({&statement, time.counter, time.value});
-      const isl::set times =
-          statement.domain.apply(isl::manage(isl_map_from_pw_aff(time.value.copy())));
+      const isl::set times = statement.domain.apply(isl::manage(isl_map_from_pw_aff(time.value.copy())));
       found.times = found.phases.size() == 1 ? times : found.times.unite(times);
     }
     found.assumed = holds_.intersect_params(found.times.params());

@@ -1,6 +1,6 @@
-// Another order for the statements of a nest: one counter of each is the time, and what runs at one time falls
-// into phases, one for each statement, whose iterations are independent. Every element gets the operations of
-// the program in their order.
+// Another order for the statements of a nest: one counter of each is the time, and what runs at one time
+// falls into phases, one for each statement, whose iterations are independent. Every element gets the
+// operations of the program in their order.
 #pragma once
 
 #include <string>

@@ -57,8 +57,7 @@ bool CanWrite(isl_ast_expr* expression, ExactNumbers& numbers) {
   bool good = true;
   switch (isl_ast_expr_get_op_type(expression)) {
     case isl_ast_expr_op_mul:
-      good = arguments.size() == 2 &&
-             any_of(arguments, [](const isl::ast_expr& argument) {
+      good = arguments.size() == 2 && any_of(arguments, [](const isl::ast_expr& argument) {
                return isl_ast_expr_get_type(argument.get()) == isl_ast_expr_int &&
                       FitsIn(argument.get(), kFactorBits);
              });
@@ -83,9 +82,8 @@ bool CanWrite(isl_ast_expr* expression, ExactNumbers& numbers) {
     default:
       good = false;
   }
-  return good && all_of(arguments, [&](const isl::ast_expr& argument) {
-           return CanWrite(argument.get(), numbers);
-         });
+  return good &&
+         all_of(arguments, [&](const isl::ast_expr& argument) { return CanWrite(argument.get(), numbers); });
 }
 
 // The condition of a loop is iterator <= or < bound.
@@ -134,9 +132,8 @@ bool CanWriteNode(isl_ast_node* node, ExactNumbers& numbers) {
       const isl::ast_expr call = isl::manage(isl_ast_node_user_get_expr(node));
       if (isl_ast_expr_get_op_type(call.get()) != isl_ast_expr_op_call) return false;
       const std::vector<isl::ast_expr> arguments = ArgumentsOf(call.get());
-      return std::all_of(arguments.begin() + 1, arguments.end(), [&](const isl::ast_expr& argument) {
-        return CanWrite(argument.get(), numbers);
-      });
+      return std::all_of(arguments.begin() + 1, arguments.end(),
+                         [&](const isl::ast_expr& argument) { return CanWrite(argument.get(), numbers); });
     }
     default:
       return false;

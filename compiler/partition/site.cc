@@ -403,8 +403,8 @@ Instruction* OfSite(Instruction* instruction) {
   return instruction;
 }
 
-// The code in front of a loop that asks for another way to run it. All of it is written in a row, as each part
-// may use numbers of the parts before, and cut into blocks afterwards.
+// The code in front of a loop that asks for another way to run it. All of it is written in a row, as each
+// part may use numbers of the parts before, and cut into blocks afterwards.
 class Question {
  public:
   Question(const LoopFacts& facts, ExactNumbers& numbers, Loop& loop)
@@ -417,8 +417,7 @@ class Question {
     auto* least_work = cast<GlobalVariable>(
         before_->getModule()->getOrInsertGlobal("fusion_partition_least_work", builder.getDoubleTy()));
     work_ = writer_.Work();
-    is_worth_ =
-        builder.CreateFCmpOGE(work_, OfSite(builder.CreateLoad(builder.getDoubleTy(), least_work)));
+    is_worth_ = builder.CreateFCmpOGE(work_, OfSite(builder.CreateLoad(builder.getDoubleTy(), least_work)));
     end_of_work_ = builder.CreateIntrinsic(builder.getVoidTy(), Intrinsic::donothing, {});
     holds_ = writer_.Holds();
     end_of_conditions_ = builder.CreateIntrinsic(builder.getVoidTy(), Intrinsic::donothing, {});
@@ -561,12 +560,11 @@ GlobalVariable* MakeOrderSite(const LoopFacts& facts, ExactNumbers& numbers, Loo
   AllocaInst* table = question.Table();
   FunctionCallee reorders = module.getOrInsertFunction(
       "fusion_partition_reorders",
-      FunctionType::get(builder.getInt32Ty(),
-                        {pointer, builder.getInt64Ty(), builder.getDoubleTy(), pointer}, false));
+      FunctionType::get(builder.getInt32Ty(), {pointer, builder.getInt64Ty(), builder.getDoubleTy(), pointer},
+                        false));
   cast<Function>(reorders.getCallee())->addFnAttr(Attribute::NoUnwind);
   Value* iterations = question.Iterations();
-  Instruction* answer =
-      OfSite(builder.CreateCall(reorders, {site, iterations, question.work(), table}));
+  Instruction* answer = OfSite(builder.CreateCall(reorders, {site, iterations, question.work(), table}));
   Value* yes = builder.CreateICmpNE(answer, builder.getInt32(0));
   one->replaceAllUsesWith(builder.CreateSExt(answer, builder.getInt64Ty(), "once"));
   one->eraseFromParent();

@@ -44,8 +44,8 @@ class Slice {
       if (std::string why = AddAccess(*instruction, *place); !why.empty()) return why;
     } else if (!isa<BinaryOperator>(instruction) && !isa<UnaryOperator>(instruction) &&
                !isa<CastInst>(instruction) && !isa<GetElementPtrInst>(instruction) &&
-               !isa<SelectInst>(instruction) && !isa<CmpInst>(instruction) &&
-               !isa<FreezeInst>(instruction) && !isa<IntrinsicInst>(instruction)) {
+               !isa<SelectInst>(instruction) && !isa<CmpInst>(instruction) && !isa<FreezeInst>(instruction) &&
+               !isa<IntrinsicInst>(instruction)) {
       return "it has an instruction that cannot be moved" + LineOf(*instruction);
     }
     for (Value* operand : instruction->operands())
@@ -132,8 +132,12 @@ std::string FindStatements(const LoopInfo& loops, const LoopAccesses& accesses, 
   if (!accesses.own.empty()) return "a local array is used";
   for (const LoopAccess& access : accesses.accesses)
     if (access.written)
-      found.statements.push_back({cast<StoreInst>(access.instruction)->getValueOperand(), &access,
-                                  access.instruction, access.nest, {}, {}});
+      found.statements.push_back({cast<StoreInst>(access.instruction)->getValueOperand(),
+                                  &access,
+                                  access.instruction,
+                                  access.nest,
+                                  {},
+                                  {}});
   constexpr size_t kMostStatements = 8;
   if (found.statements.size() > kMostStatements) return "it has too many statements";
   BlockDomains domains(loops, numbers, space);

@@ -33,7 +33,7 @@ struct Statement {
 // Between two accesses nothing but `except` may write an element, or touch it where `or_read`.
 struct Untouched {
   StatementAccess from, to;  // the nest of `from` is that of `to`, or its outer loops
-  isl::set domain;          // of the counters of `to`
+  isl::set domain;           // of the counters of `to`
   llvm::SmallVector<const LoopAccess*, 2> except;
   bool or_read;
 };
