@@ -29,7 +29,7 @@ class ExactNumbers {
   // products, minima and maxima of counters and of what does not change in the loop.
   const llvm::SCEV* Exact(const llvm::SCEV* number);
 
-  // The same where a comparison or an extension reads the number as a word.
+  // Does the same for an operand of a comparison or an extension, which reads the number as a word.
   const llvm::SCEV* OperandOfWord(const llvm::SCEV* operand, bool is_signed);
 
   // The counter of `inner` (the loop itself, or one inside of it) runs from 0 to this. Null: nobody knows

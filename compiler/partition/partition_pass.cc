@@ -71,7 +71,7 @@ struct SaidOfLoop {
   int nest;  // the reordered one that the loop is in; -1: none
 };
 
-const std::string kFound = "loop partitioned: ", kNotFound = "not partitioned: ";
+constexpr StringLiteral kFound("loop partitioned: "), kNotFound("not partitioned: ");
 
 // One loop on its way to a call: all that is known of it.
 class LoopCandidate {
@@ -446,7 +446,8 @@ std::vector<DeviceKernel> PartitionFunction(Function& function, FunctionAnalysis
       for (size_t at = 0; at < reordered.size(); ++at)
         for (const Loop* around = loop; around != nullptr; around = around->getParentLoop())
           if (around->getHeader() == reordered[at].blocks.time) of_nest = static_cast<int>(at);
-      said.push_back({place, header, why.empty() ? kFound + description : kNotFound + why, where, of_nest});
+      said.push_back({place, header, why.empty() ? (kFound + description).str() : (kNotFound + why).str(),
+                      where, of_nest});
       if (!why.empty()) continue;
       nests_of_bodies.push_back(of_nest);
       bodies.push_back(body);
@@ -462,7 +463,7 @@ std::vector<DeviceKernel> PartitionFunction(Function& function, FunctionAnalysis
     ReorderedNest& nest = reordered[at];
     const bool is_of_use =
         any_of(nest.blocks.deep, [&](BasicBlock* header) { return done.count(header) > 0; });
-    said[nest.at].text = is_of_use ? "loop reordered: " + nest.description : kNotFound + nest.why_not;
+    said[nest.at].text = is_of_use ? "loop reordered: " + nest.description : (kNotFound + nest.why_not).str();
     if (is_of_use) continue;
     Forget(nest, function);
     erase_if(said, [&](const SaidOfLoop& of_loop) { return of_loop.nest == static_cast<int>(at); });

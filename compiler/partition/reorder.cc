@@ -169,7 +169,7 @@ class Reorderer {
     return times;
   }
 
-  // What a dependence says of two times.
+  // A dependence says one of these of two times.
   enum class Order { kWrong, kSame, kLater, kUnknown };
   Order OrderOf(size_t dependence, size_t time_of_first, size_t time_of_second) {
     auto [known, is_new] = checked_.try_emplace({dependence, time_of_first, time_of_second}, Order::kUnknown);

@@ -308,7 +308,7 @@ class Writer {
     KeepMetadata(*copy, *store);
   }
 
-  // What LLVM has noted of the order of accesses does not hold in another one.
+  // Notes of LLVM on the order of accesses do not hold in another order, so they are left out.
   static void KeepMetadata(Instruction& copy, const Instruction& original) {
     copy.copyMetadata(original, {LLVMContext::MD_tbaa, LLVMContext::MD_tbaa_struct});
     copy.setDebugLoc(original.getDebugLoc());

@@ -144,7 +144,7 @@ std::string FindStatements(const LoopInfo& loops, const LoopAccesses& accesses, 
   if (std::string why = domains.Find(loop, {}); !why.empty()) return why;
   found.assumed = domains.assumed();
   DenseSet<const Instruction*> used = FindNumbersInMemory(loops, accesses, numbers, domains, found);
-  // What is in memory need not be stored there again.
+  // A number that is in memory need not be stored there again.
   erase_if(found.statements, [&](const Statement& statement) {
     auto* number = dyn_cast<PHINode>(statement.value);
     return number != nullptr && found.in_memory.lookup(number) == statement.place;

@@ -11,7 +11,7 @@
 
 namespace fusion {
 
-// What one run of a statement reads or writes, and when the program as written does that.
+// An element that one run of a statement reads or writes, and when the program as written does that.
 struct StatementAccess {
   const LoopAccess* place;  // the element: that of this load or store
   bool written;
@@ -40,7 +40,7 @@ struct Untouched {
 
 struct NestStatements {
   std::vector<Statement> statements;
-  // What has to hold for `in_memory`: the element is that of `to`.
+  // These have to hold for `in_memory`: the element is that of `to`.
   std::vector<Untouched> untouched;
   // Numbers that go from iteration to iteration and are, whenever they are used, also in memory: at the
   // element of this access.
