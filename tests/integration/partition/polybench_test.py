@@ -297,7 +297,7 @@ def compare_runs(arguments, program, path, names, source):
 
 def is_reordered(report, name):
     """Whether a nest of a kernel ran in another order, by the report of a program at its exit."""
-    return re.search(rf" par_{name}: reordered [1-9]", report) is not None
+    return re.search(rf" par_kernel_{name}: reordered [1-9]", report) is not None
 
 
 def never_ran(arguments, names, source, ran):
