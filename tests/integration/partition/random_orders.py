@@ -91,7 +91,8 @@ class Order(random_nests.Function):
             kind = next(array.type for array in self.arrays if array.name == place[0])
             self.emit(3, f"{kind} w = {place};")
             self.emit(3, self.head("k", ["i", "j"], of_k))
-            self.emit(4, f"w = 0.5 * w + {self.product(['i', 'j', 'k'])};")
+            # Sometimes the loop reads the element, too, which keeps its value until after the loop.
+            self.emit(4, f"w = 0.5 * w + {self.pick((5, self.product(['i', 'j', 'k'])), (1, f'0.125 * {place}'))};")
             self.emit(3, "}")
             self.emit(3, f"{place} = w / (1.5 + {self.square(['i', 'j'])});" if self.likely(0.5) else f"{place} = w;")
         else:

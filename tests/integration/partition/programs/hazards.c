@@ -355,6 +355,18 @@ void NAME(factor_sums)(int n, int m, double* a, const double* d) {
   }
 }
 
+// Where j is p, b gets what the element was before the sum.
+void NAME(factor_seen)(int n, int m, int p, double* a, double* b) {
+  for (int i = 0; i < n; ++i) {
+    for (int j = p; j < i; ++j) {
+      double w = a[i * m + j];
+      for (int k = 0; k < j; ++k) w -= 0.25 * a[i * m + k] * a[j * m + k];
+      b[i * m + j] = a[i * m + p];
+      a[i * m + j] = w / 2;
+    }
+  }
+}
+
 void NAME(factor_u32)(unsigned n, unsigned m, double* a) {
   for (unsigned i = 0; i < n; ++i)
     for (unsigned j = 0; j < i; ++j) {

@@ -80,6 +80,7 @@ struct bytes {
   F(void, plane, (int n, int m, int k, double* a, const double* b))                 \
   F(void, factor, (int n, int m, double* a))                                        \
   F(void, factor_sums, (int n, int m, double* a, const double* d))                  \
+  F(void, factor_seen, (int n, int m, int p, double* a, double* b))                 \
   F(void, factor_u32, (unsigned n, unsigned m, double* a))                          \
   F(void, solve, (int n, int m, const double* a, double* b))
 

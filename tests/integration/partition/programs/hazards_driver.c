@@ -406,6 +406,7 @@ static void orders(void) {
       TRY(n, m, h->factor(n, m, w->m));
       TRY(n, m, h->factor_sums(n, m, w->m, w->m + 500));
       TRY(n, m, h->factor_sums(n, m, w->m, w->m + m * 3));
+      for (int p = 0; p < 9; p += 2) TRY(n, m, h->factor_seen(n, m, p, w->m, w->m + 500));
       if (n >= 0) TRY(n, m, h->factor_u32((unsigned)n, (unsigned)m, w->m));
       TRY(n, m, h->solve(n, m, w->m + 500, w->m));
       TRY(n, m, h->solve(n, m, w->m, w->m));
