@@ -77,6 +77,12 @@ int fusion_partition_enter(fusion_partition_site* site, int64_t iterations, doub
   return fusion::g_partitioner->Enter(site, iterations, work, context, facts);
 }
 
+int fusion_partition_reorders(fusion_partition_site* site, int64_t iterations, double work,
+                              const int64_t* facts) {
+  if (fusion::g_partitioner == nullptr) return 0;
+  return fusion::g_partitioner->Reorders(site, iterations, work, facts);
+}
+
 void fusion_partition_refuse(fusion_partition_site* site) {
   if (fusion::g_partitioner != nullptr) fusion::g_partitioner->Refuse(site);
 }

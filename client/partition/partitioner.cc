@@ -90,6 +90,46 @@ int Partitioner::Enter(fusion_partition_site* site, int64_t iterations, double w
   return done ? 1 : 0;
 }
 
+// Returns true when loops may run on a device that is there already.
+bool Partitioner::HasDevice() {
+  if (settings_.mode != PartitionMode::kAuto || settings_.device == PartitionDeviceKind::kSimulated ||
+      !GoInside())
+    return false;
+  const bool has_device = device_ != nullptr && !device_->IsLost();
+  GoOutside();
+  return has_device;
+}
+
+// The other order goes through all of its arrays at each time: it is for a device, or for more threads than
+// can be busy with the order as written. Nests of little work have loops that are not worth a call.
+int Partitioner::Reorders(fusion_partition_site* site, int64_t iterations, double work,
+                          const int64_t* facts) noexcept {
+  // Before there are threads the nest has to be long enough to earn them.
+  const double loops = settings_.mode != PartitionMode::kAuto || has_threads_ ? 100 : 50000;
+  constexpr int kFewestThreads = 4;
+  if (settings_.mode == PartitionMode::kOff || site->version != FUSION_PARTITION_VERSION || iterations < 1 ||
+      work < loops * settings_.least_work)
+    return 0;
+  const bool may_use_device =
+      settings_.mode == PartitionMode::kDevice || settings_.mode == PartitionMode::kCheck;
+  if (settings_.threads < kFewestThreads && !may_use_device && !HasDevice()) return 0;
+  LoopRecord* const nest = loops_.Of(site);
+  if (nest == nullptr) return 0;
+  try {
+    LoopRanges ranges;
+    const bool is_found = ranges.Find(*site, facts, 0, iterations);
+    if (!is_found || PairsMeet(*site, ranges.arrays())) {
+      nest->Count(is_found ? PartitionReason::kOverlap : PartitionReason::kRanges);
+      return 0;
+    }
+  } catch (const std::exception&) {
+    nest->Count(PartitionReason::kNoMemory);
+    return 0;
+  }
+  nest->reordered.fetch_add(1, std::memory_order_relaxed);
+  return 1;
+}
+
 // In a child that was forked while another thread was inside it is never possible.
 bool Partitioner::GoInside() {
   const void* nobody = nullptr;

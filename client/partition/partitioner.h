@@ -34,6 +34,7 @@ class Partitioner {
   // These do what the functions of site.h do. A site keeps to one object.
   int Enter(fusion_partition_site* site, int64_t iterations, double work, void* context,
             const int64_t* facts) noexcept;
+  int Reorders(fusion_partition_site* site, int64_t iterations, double work, const int64_t* facts) noexcept;
   void Refuse(fusion_partition_site* site) noexcept;
   void Sync() noexcept;
   void Touch(const void* address, int64_t bytes, bool is_written) noexcept;
@@ -73,6 +74,7 @@ class Partitioner {
   double DeviceShare() const;
   // Returns true when the device may be a way of its own for the call.
   bool DeviceIsWay(const LoopCall& call) const;
+  bool HasDevice();
   // Returns how many seconds the device saves, apart from copies.
   double DeviceSaves(double work, const LoopRecord& loop) const;
   // The device, or the tuner, may begin, which takes so long at most.

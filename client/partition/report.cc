@@ -50,7 +50,7 @@ uint64_t ShapeOf(const fusion_partition_site& site) {
 }  // namespace
 
 LoopRecord::LoopRecord(const fusion_partition_site& site)
-    : key{PlaceOf(site), site.function}, shape(ShapeOf(site)) {}
+    : key{PlaceOf(site), site.function}, shape(ShapeOf(site)), is_nest(site.body == nullptr) {}
 
 std::string LoopRecord::Line() const {
   char numbers[160];
@@ -58,6 +58,9 @@ std::string LoopRecord::Line() const {
   std::snprintf(numbers, sizeof(numbers),
                 ": calls %lld, split %.0f%% device, host threads %d, seconds %.6f; refused: ",
                 static_cast<long long>(calls.load()), share, threads.load(), seconds.load());
+  if (is_nest)
+    std::snprintf(numbers, sizeof(numbers),
+                  ": reordered %lld; refused: ", static_cast<long long>(reordered.load()));
   std::string line = key.place + " " + key.function + numbers;
   bool first = true;
   for (const ReasonName& known : kReasonNames) {

@@ -49,7 +49,9 @@ struct LoopRecord {
   std::string Line() const;
 
   const LoopKey key;
-  const uint64_t shape;  // a hash of what the compiler says of it
+  const uint64_t shape;               // a hash of what the compiler says of it
+  const bool is_nest;                 // that has a copy in another order
+  std::atomic<int64_t> reordered{0};  // how often that one ran
   std::array<std::atomic<int64_t>, static_cast<size_t>(PartitionReason::kCount)> reasons{};
   std::atomic<bool> is_off{false};  // its results were wrong
   // One thread at a time writes these fields.

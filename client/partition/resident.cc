@@ -20,6 +20,21 @@ bool Contains(ByteRange outer, ByteRange inner) {
   return outer.first <= inner.first && inner.last <= outer.last;
 }
 
+// Returns true when all bytes of `rows` are among those of `known`. Rows of other lengths from one to the next, or
+// that run downwards, are not looked at.
+bool Covers(const RowRanges& known, const RowRanges& rows) {
+  if (known == rows || (known.whole && Contains(known.range, rows.range))) return true;
+  const int64_t pitch = known.begin.step;
+  if (known.whole || rows.whole || pitch <= 0 || known.end.step != pitch || rows.begin.step != pitch ||
+      rows.end.step != pitch)
+    return false;
+  // The first row lies in this one of the known ones, and so do the others in the following ones.
+  const int64_t distance = rows.begin.At(rows.first) - known.begin.At(known.first);
+  if (distance < 0) return false;
+  const int64_t row = known.first + distance / pitch;
+  return row + (rows.last - rows.first) <= known.last && rows.end.At(rows.first) <= known.end.At(row);
+}
+
 // The rows of an array by addresses.
 RowRanges Moved(RowRanges rows, int64_t by) {
   for (int64_t* number : {&rows.begin.at_0, &rows.end.at_0, &rows.range.first, &rows.range.last})
@@ -166,8 +181,10 @@ void ResidentArrays::NoteWritten(const LoopRanges& ranges, uint32_t array) {
   }
   ranges.ForEachWritten(array, [&](const RowRanges& of_array) {
     const RowRanges rows = Moved(of_array, range.address);
-    for (const RowRanges& known : block.written)
-      if (known == rows || (known.whole && Contains(known.range, rows.range))) return;
+    if (std::any_of(block.written.begin(), block.written.end(),
+                    [&](const RowRanges& known) { return Covers(known, rows); }))
+      return;
+    std::erase_if(block.written, [&](const RowRanges& known) { return Covers(rows, known); });
     block.written.push_back(rows);
   });
 }

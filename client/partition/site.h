@@ -49,7 +49,8 @@ typedef struct fusion_partition_pair {
   uint32_t first, second;  // arrays
 } fusion_partition_pair;
 
-// One loop of the program. All but `state` is constant.
+// One loop of the program, or a nest that has a copy in another order: then there is no body, and no context.
+// All but `state` is constant.
 typedef struct fusion_partition_site {
   uint32_t version;  // FUSION_PARTITION_VERSION
   uint32_t line, column;
@@ -103,6 +104,11 @@ void fusion_partition_touch(const void* address, int64_t bytes, int written);
 // double, an estimate of the first iteration's instructions. Any thread may call it.
 int fusion_partition_enter(fusion_partition_site* site, int64_t iterations, double work, void* context,
                            const int64_t* facts);
+
+// Returns 1 when the nest is to run in its other order, in which more of it is partitioned, and 0 when as
+// written. Its iterations, work and facts are those of its outermost loop. Any thread may call it.
+int fusion_partition_reorders(fusion_partition_site* site, int64_t iterations, double work,
+                              const int64_t* facts);
 
 // A loop of enough work whose conditions do not hold is counted: the caller runs it.
 void fusion_partition_refuse(fusion_partition_site* site);

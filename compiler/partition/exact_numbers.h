@@ -29,6 +29,9 @@ class ExactNumbers {
   // products, minima and maxima of counters and of what does not change in the loop.
   const llvm::SCEV* Exact(const llvm::SCEV* number);
 
+  // Does the same for an operand of a comparison or an extension, which reads the number as a word.
+  const llvm::SCEV* OperandOfWord(const llvm::SCEV* operand, bool is_signed);
+
   // The counter of `inner` (the loop itself, or one inside of it) runs from 0 to this. Null: nobody knows
   // before. Where the loop is not entered the number may be negative.
   const llvm::SCEV* LastCount(const llvm::Loop& inner);
@@ -49,7 +52,6 @@ class ExactNumbers {
 
  private:
   const llvm::SCEV* Find(const llvm::SCEV* number);
-  const llvm::SCEV* OperandOfWord(const llvm::SCEV* operand, bool is_signed);
   const llvm::SCEV* OfOperands(const llvm::SCEVNAryExpr& expression);
 
   llvm::ScalarEvolution& evolution_;

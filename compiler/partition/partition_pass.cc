@@ -9,6 +9,7 @@
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/Path.h>
 #include <llvm/TargetParser/Triple.h>
+#include <llvm/Transforms/Utils/BasicBlockUtils.h>
 #include <llvm/Transforms/Utils/ScalarEvolutionExpander.h>
 
 #include <set>
@@ -24,6 +25,7 @@
 #include "compiler/partition/loop_form.h"
 #include "compiler/partition/loop_report.h"
 #include "compiler/partition/originals.h"
+#include "compiler/partition/reordered_code.h"
 #include "compiler/partition/selection.h"
 #include "compiler/partition/site.h"
 #include "compiler/partition/syncs.h"
@@ -53,6 +55,24 @@ std::string WhyNotFunction(const Function& function, const SequentialFunctions& 
 }
 
 constexpr char kSums[] = "it sums up over its iterations";
+
+// A nest that has a copy in another order.
+struct ReorderedNest {
+  size_t at = 0;                     // which remark is about it
+  std::string description, why_not;  // the latter: why the loop itself is not partitioned
+  ReorderedCode::Blocks blocks;
+  GlobalVariable* site = nullptr;
+};
+
+// A remark that waits until it is known which nests stay reordered.
+struct SaidOfLoop {
+  DebugLoc place;
+  BasicBlock* header;
+  std::string text, where;
+  int nest;  // the reordered one that the loop is in; -1: none
+};
+
+constexpr StringLiteral kFound("loop partitioned: "), kNotFound("not partitioned: ");
 
 // One loop on its way to a call: all that is known of it.
 class LoopCandidate {
@@ -118,7 +138,59 @@ class LoopCandidate {
     return "";
   }
 
+  // Gives a nest whose outermost loop cannot be partitioned a copy in another order, where most of it can.
+  // Returns "", or why there is none: then nothing was changed.
+  std::string Reorder(const std::string& name, ReorderedNest& nest) {
+    const LoopInfo& loops = analyses_.getResult<LoopAnalysis>(function_);
+    if (none_of(loop_.getLoopsInPreorder(),
+                [&](const Loop* inner) { return inner->getLoopDepth() >= loop_.getLoopDepth() + kDeep - 1; }))
+      return "it is not deep";
+    if (std::string why = WhyNotCounted(loop_, numbers_, facts_.sums); !why.empty()) return why;
+    if (!facts_.sums.empty()) return kSums;
+    if (std::string why = FindAccesses(loops, numbers_, accesses_); !why.empty()) return "it " + why;
+    facts_.accesses = &accesses_;
+    facts_.last = numbers_.LastCount(loop_);
+    NestStatements statements;
+    if (std::string why = FindStatements(loops, accesses_, numbers_, space_, statements); !why.empty())
+      return why;
+    const Reordering order = FindReordering(statements, accesses_, numbers_, space_);
+    if (!order.why_not.empty()) return order.why_not;
+    facts_.assumed = order.assumed;
+    ReorderedCode code(statements, order, numbers_, space_);
+    if (std::string why = code.Plan(); !why.empty()) return why;
+    if (std::string why = FindRanges(Independence()); !why.empty()) return why;
+    if (std::string why = FindOverlaps(); !why.empty()) return why;
+    FindWork(loops);
+    if (std::string why = CollectConditions(); !why.empty()) return why;
+    if (std::string why = WhyNoSite(facts_, numbers_); !why.empty()) return why;
+    nest.description = Counters(order);
+    const std::string conditions = Conditions(facts_);
+    if (!conditions.empty()) nest.description += "; checked before each run: " + conditions;
+    nest.blocks = code.Write(loop_.getLoopPreheader()->getTerminator());
+    nest.site =
+        MakeOrderSite(facts_, numbers_, loop_, name, nest.blocks.entry, nest.blocks.last, nest.blocks.one);
+    return "";
+  }
+
  private:
+  // "k (line 5) and j (line 4) are counted outermost"
+  static std::string Counters(const Reordering& order) {
+    std::vector<std::string> counters;
+    for (const Phase& phase : order.phases) {
+      const Loop* loop = phase.statement->nest[phase.counter];
+      std::string name = "a counter";
+      for (const PHINode& phi : loop->getHeader()->phis())
+        if (phi.hasName() && phi.getType()->isIntegerTy())
+          name = phi.getName().split('.').first.rtrim("0123456789");
+      if (const DebugLoc place = loop->getStartLoc())
+        name += " (line " + std::to_string(place.getLine()) + ")";
+      if (!is_contained(counters, name)) counters.push_back(name);
+    }
+    std::string text;
+    for (size_t at = 0; at < counters.size(); ++at)
+      text += (at == 0 ? "" : at + 1 == counters.size() ? " and " : ", ") + counters[at];
+    return text + (counters.size() == 1 ? " is" : " are") + " counted outermost";
+  }
   // Loops that clang unrolls, or nearly so.
   bool IsShort() const {
     constexpr unsigned kFewIterations = 1000;
@@ -288,6 +360,47 @@ class LoopCandidate {
   ColumnLoops columns_ = ColumnLoops::kNone;
 };
 
+// Takes the call away, and the code in another order.
+void Forget(ReorderedNest& nest, Function& function) {
+  for (User* user : make_early_inc_range(nest.site->users())) {
+    auto* call = cast<CallInst>(user);
+    if (!call->getType()->isVoidTy()) call->replaceAllUsesWith(Constant::getNullValue(call->getType()));
+    call->eraseFromParent();
+  }
+  nest.site->eraseFromParent();
+  BasicBlock* before = nest.blocks.entry->getSinglePredecessor();
+  auto* branch = cast<BranchInst>(before->getTerminator());
+  nest.blocks.entry->removePredecessor(before);
+  IRBuilder<>(branch).CreateBr(branch->getSuccessor(branch->getSuccessor(0) == nest.blocks.entry ? 1 : 0));
+  branch->eraseFromParent();
+  EliminateUnreachableBlocks(function);
+}
+
+void Say(const std::vector<SaidOfLoop>& said, Function& function, FunctionAnalysisManager& analyses,
+         LoopReport& report) {
+  OptimizationRemarkEmitter& remarks = analyses.getResult<OptimizationRemarkEmitterAnalysis>(function);
+  for (const SaidOfLoop& of_loop : said) {
+    const StringRef text = of_loop.text;
+    const bool is_found = text.starts_with(kFound), is_not = text.starts_with(kNotFound);
+    report.Add(of_loop.place, function, is_found,
+               text.drop_front(is_found ? kFound.size()
+                               : is_not ? kNotFound.size()
+                                        : 0)
+                   .str());
+    if (is_not)
+      remarks.emit([&] {
+        return OptimizationRemarkMissed(kRemarks, "NotPartitioned", of_loop.place, of_loop.header)
+               << text << of_loop.where;
+      });
+    else
+      remarks.emit([&] {
+        return OptimizationRemark(kRemarks, is_found ? "Partitioned" : "Reordered", of_loop.place,
+                                  of_loop.header)
+               << text << of_loop.where;
+      });
+  }
+}
+
 // Takes the outermost parallel loops of a function, one after another, or none where it is said why not.
 // Returns the functions that their bodies became.
 std::vector<DeviceKernel> PartitionFunction(Function& function, FunctionAnalysisManager& analyses,
@@ -296,6 +409,9 @@ std::vector<DeviceKernel> PartitionFunction(Function& function, FunctionAnalysis
   NameLoads(function);
   const FunctionEffects effects = FindEffects(function, analyses.getResult<AAManager>(function));
   std::set<BasicBlock*> seen, done;  // headers
+  std::vector<ReorderedNest> reordered;
+  std::vector<SaidOfLoop> said;
+  std::vector<int> nests_of_bodies;
   // A loop with sums comes after all others: none of them stays behind for it.
   bool takes_sums = false, has_sums = false;
   for (bool again = true; again;) {
@@ -305,7 +421,6 @@ std::vector<DeviceKernel> PartitionFunction(Function& function, FunctionAnalysis
       for (Loop* around = loop->getParentLoop(); around != nullptr; around = around->getParentLoop())
         inside |= done.count(around->getHeader()) > 0;
       if (inside || seen.count(loop->getHeader()) > 0) continue;
-      OptimizationRemarkEmitter& remarks = analyses.getResult<OptimizationRemarkEmitterAnalysis>(function);
       const DebugLoc place = loop->getStartLoc();
       BasicBlock* header = loop->getHeader();
       std::string description, why = why_not, where;
@@ -328,18 +443,29 @@ std::vector<DeviceKernel> PartitionFunction(Function& function, FunctionAnalysis
       }
       if (why == kSums) why += ", around a partitioned loop";
       seen.insert(header);
-      report.Add(place, function, why.empty(), why.empty() ? description : why);
-      if (!why.empty()) {
-        remarks.emit([&] {
-          return OptimizationRemarkMissed(kRemarks, "NotPartitioned", place, header)
-                 << "not partitioned: " << why << where;
-        });
-        continue;
+      if (why_not.empty() && !why.empty() && loop->isOutermost() && !is_around) {
+        ReorderedNest nest;
+        LoopCandidate candidate(*loop, function, analyses);
+        const std::string name = (function.getName() + ".fusion.order." + Twine(reordered.size())).str();
+        if (const std::string why_not_so = candidate.Reorder(name, nest); why_not_so.empty()) {
+          nest.why_not = why;
+          nest.at = said.size();
+          said.push_back({place, header, "", where, -1});
+          seen.insert(nest.blocks.time);
+          reordered.push_back(std::move(nest));
+          analyses.invalidate(function, PreservedAnalyses::none());
+          again = true;
+          break;
+        }
       }
-      remarks.emit([&] {
-        return OptimizationRemark(kRemarks, "Partitioned", place, header)
-               << "loop partitioned: " << description << where;
-      });
+      int of_nest = -1;
+      for (size_t at = 0; at < reordered.size(); ++at)
+        for (const Loop* around = loop; around != nullptr; around = around->getParentLoop())
+          if (around->getHeader() == reordered[at].blocks.time) of_nest = static_cast<int>(at);
+      said.push_back({place, header, why.empty() ? (kFound + description).str() : (kNotFound + why).str(),
+                      where, of_nest});
+      if (!why.empty()) continue;
+      nests_of_bodies.push_back(of_nest);
       bodies.push_back(body);
       done.insert(header);
       analyses.invalidate(function, PreservedAnalyses::none());
@@ -348,6 +474,24 @@ std::vector<DeviceKernel> PartitionFunction(Function& function, FunctionAnalysis
     }
     if (!again && has_sums && !takes_sums) again = takes_sums = true;
   }
+  // Another order is of no use where its phases turn out not to be partitioned.
+  for (size_t at = 0; at < reordered.size(); ++at) {
+    ReorderedNest& nest = reordered[at];
+    const bool is_of_use =
+        any_of(nest.blocks.deep, [&](BasicBlock* header) { return done.count(header) > 0; });
+    said[nest.at].text = is_of_use ? "loop reordered: " + nest.description : (kNotFound + nest.why_not).str();
+    if (is_of_use) continue;
+    Forget(nest, function);
+    erase_if(said, [&](const SaidOfLoop& of_loop) { return of_loop.nest == static_cast<int>(at); });
+    for (size_t body = bodies.size(); body-- > 0;) {
+      if (nests_of_bodies[body] != static_cast<int>(at)) continue;
+      EraseSite(*bodies[body].body);
+      bodies.erase(bodies.begin() + static_cast<std::ptrdiff_t>(body));
+      nests_of_bodies.erase(nests_of_bodies.begin() + static_cast<std::ptrdiff_t>(body));
+    }
+    analyses.invalidate(function, PreservedAnalyses::none());
+  }
+  Say(said, function, analyses, report);
   if (!bodies.empty()) SetEffects(effects, function);
   return bodies;
 }

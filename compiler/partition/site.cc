@@ -198,7 +198,7 @@ class SiteWriter {
 
 // The constant part of a site, but for its state.
 GlobalVariable* Description(const LoopFacts& facts, const Loop& loop, const OutlinedLoop& outlined,
-                            Module& module) {
+                            const Twine& name, Module& module) {
   LLVMContext& context = module.getContext();
   IRBuilder<> builder(context);
   const StructLayout* layout = module.getDataLayout().getStructLayout(outlined.context);
@@ -238,7 +238,7 @@ GlobalVariable* Description(const LoopFacts& facts, const Loop& loop, const Outl
                                          number(module.getDataLayout().getTypeAllocSize(outlined.context)),
                                          text(file),
                                          text(function),
-                                         outlined.body,
+                                         outlined.body != nullptr ? outlined.body : null,
                                          number(facts.accesses->arrays.size()),
                                          number(accesses.size()),
                                          number(pointers.size()),
@@ -254,7 +254,7 @@ GlobalVariable* Description(const LoopFacts& facts, const Loop& loop, const Outl
                                          null};
   llvm::Constant* description = ConstantStruct::getAnon(context, fields);
   return new GlobalVariable(module, description->getType(), false, GlobalValue::InternalLinkage, description,
-                            outlined.body->getName() + ".site");
+                            name + ".site");
 }
 
 // Values that the loop leaves behind.
@@ -340,11 +340,36 @@ std::string WhyNoSite(const LoopFacts& facts, ExactNumbers& numbers) {
   return "";
 }
 
+namespace {
+
+// Returns the variable that is 0, 1, 2 and so on in the iterations of a loop, or null.
+const PHINode* CountsFrom0(const Loop& loop) {
+  for (const PHINode& phi : loop.getHeader()->phis()) {
+    if (!phi.getType()->isIntegerTy() || !phi.hasName() || loop.getLoopPreheader() == nullptr ||
+        loop.getLoopLatch() == nullptr)
+      continue;
+    auto* first = dyn_cast<ConstantInt>(phi.getIncomingValueForBlock(loop.getLoopPreheader()));
+    auto* next = dyn_cast<BinaryOperator>(phi.getIncomingValueForBlock(loop.getLoopLatch()));
+    auto* step = next == nullptr ? nullptr : dyn_cast<ConstantInt>(next->getOperand(1));
+    if (first != nullptr && first->isZero() && step != nullptr && step->isOne() &&
+        next->getOpcode() == Instruction::Add && next->getOperand(0) == &phi)
+      return &phi;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
 std::string Conditions(const LoopFacts& facts) {
   std::string text;
   raw_string_ostream out(text);
   auto name = [&](const SCEV* number) {
     while (auto* cast = dyn_cast<SCEVCastExpr>(number)) number = cast->getOperand();
+    if (auto* counter = dyn_cast<SCEVAddRecExpr>(number))
+      if (const PHINode* known = CountsFrom0(*counter->getLoop())) {
+        out << known->getName().split('.').first;
+        return;
+      }
     if (auto* value = dyn_cast<SCEVUnknown>(number); value != nullptr && value->getValue()->hasName())
       out << value->getValue()->getName();
     else
@@ -371,107 +396,189 @@ std::string Conditions(const LoopFacts& facts) {
   return out.str();
 }
 
+namespace {
+
+Instruction* OfSite(Instruction* instruction) {
+  instruction->setMetadata(kSiteMemory, MDNode::get(instruction->getContext(), {}));
+  return instruction;
+}
+
+// The code in front of a loop that asks for another way to run it. All of it is written in a row, as each
+// part may use numbers of the parts before, and cut into blocks afterwards.
+class Question {
+ public:
+  Question(const LoopFacts& facts, ExactNumbers& numbers, Loop& loop)
+      : facts_(facts),
+        loop_(loop),
+        before_(loop.getLoopPreheader()),
+        writer_(facts, numbers, before_->getTerminator()) {
+    IRBuilder<>& builder = writer_.builder();
+    builder.SetCurrentDebugLocation(loop.getStartLoc());
+    auto* least_work = cast<GlobalVariable>(
+        before_->getModule()->getOrInsertGlobal("fusion_partition_least_work", builder.getDoubleTy()));
+    work_ = writer_.Work();
+    is_worth_ = builder.CreateFCmpOGE(work_, OfSite(builder.CreateLoad(builder.getDoubleTy(), least_work)));
+    end_of_work_ = builder.CreateIntrinsic(builder.getVoidTy(), Intrinsic::donothing, {});
+    holds_ = writer_.Holds();
+    end_of_conditions_ = builder.CreateIntrinsic(builder.getVoidTy(), Intrinsic::donothing, {});
+  }
+
+  SiteWriter& writer() { return writer_; }
+  Value* work() { return work_; }
+  Value* Iterations() {
+    return writer_.builder().CreateAdd(writer_.Number(facts_.last), writer_.Constant(1));
+  }
+
+  // Returns the facts that site.h describes.
+  AllocaInst* Table() {
+    IRBuilder<>& builder = writer_.builder();
+    IRBuilder<> at_entry(&*before_->getParent()->getEntryBlock().getFirstInsertionPt());
+    auto* values =
+        ArrayType::get(builder.getInt64Ty(), facts_.accesses->arrays.size() + 4 * facts_.ranges.size() + 3);
+    AllocaInst* table = at_entry.CreateAlloca(values);
+    uint64_t row = 0;
+    auto put = [&](Value* value) {
+      OfSite(builder.CreateStore(value, builder.CreateConstInBoundsGEP2_64(values, table, 0, row++)));
+    };
+    for (const LoopArray& array : facts_.accesses->arrays)
+      put(builder.CreatePtrToInt(array.address, builder.getInt64Ty()));
+    for (const AccessRange& range : facts_.ranges)
+      for (const LinearBound& bound : {range.first, range.end}) {
+        put(writer_.Number(bound.constant));
+        put(writer_.Number(bound.slope));
+      }
+    if (facts_.last_column.constant != nullptr)
+      for (const SCEV* number : {facts_.last_column.constant, facts_.last_column.slope})
+        put(writer_.Number(number));
+    put(builder.CreateBitCast(writer_.WorkOfIteration(0), builder.getInt64Ty()));
+    return table;
+  }
+
+  // Goes to `other` where the answer is true, and otherwise to the loop. What follows the loop gets values
+  // from `last_of_other`, which are `left`.
+  void Cut(GlobalVariable* site, Value* answer, BasicBlock* other, BasicBlock* last_of_other,
+           const std::vector<Value*>& left) {
+    BasicBlock *header = loop_.getHeader(), *after = loop_.getExitBlock();
+    Function& around = *before_->getParent();
+    LLVMContext& context = around.getContext();
+    BasicBlock* check = SplitBlock(before_, end_of_work_->getNextNode());
+    BasicBlock* fill = SplitBlock(check, end_of_conditions_->getNextNode());
+    BasicBlock* original = BasicBlock::Create(context, "fusion.original", &around, header);
+    BasicBlock* refused = BasicBlock::Create(context, "fusion.refused", &around, original);
+    end_of_work_->eraseFromParent();
+    end_of_conditions_->eraseFromParent();
+    IRBuilder<>(original).CreateBr(header);
+    header->replacePhiUsesWith(fill, original);
+    IRBuilder<> of_refused(refused);
+    of_refused.SetCurrentDebugLocation(loop_.getStartLoc());
+    FunctionCallee refuse = around.getParent()->getOrInsertFunction(
+        "fusion_partition_refuse",
+        FunctionType::get(of_refused.getVoidTy(), {PointerType::getUnqual(context)}, false));
+    cast<Function>(refuse.getCallee())->addFnAttr(Attribute::NoUnwind);
+    OfSite(of_refused.CreateCall(refuse, {site}));
+    of_refused.CreateBr(original);
+    auto branch = [&](BasicBlock* block, Value* condition, BasicBlock* yes, BasicBlock* no) {
+      Instruction* old = block->getTerminator();
+      IRBuilder<>(old).CreateCondBr(condition, yes, no);
+      old->eraseFromParent();
+    };
+    branch(before_, is_worth_, check, original);
+    branch(check, holds_, fill, refused);
+    branch(fill, answer, other, original);
+    size_t value_at = 0;
+    for (PHINode& value : after->phis())
+      value.addIncoming(left[value_at++], last_of_other != nullptr ? last_of_other : fill);
+  }
+
+ private:
+  const LoopFacts& facts_;
+  Loop& loop_;
+  BasicBlock* before_;
+  SiteWriter writer_;
+  Value *work_, *is_worth_, *holds_;
+  Instruction *end_of_work_, *end_of_conditions_;
+};
+
+}  // namespace
+
 void MakeSite(const LoopFacts& facts, ExactNumbers& numbers, Loop& loop, const OutlinedLoop& outlined) {
-  BasicBlock *before = loop.getLoopPreheader(), *header = loop.getHeader(), *after = loop.getExitBlock(),
+  BasicBlock *before = loop.getLoopPreheader(), *after = loop.getExitBlock(),
              *exiting = loop.getExitingBlock();
   Module& module = *before->getModule();
-  Function& around = *before->getParent();
-  LLVMContext& context = module.getContext();
   ScalarEvolution& evolution = numbers.evolution();
-  Instruction* at = before->getTerminator();
-  SiteWriter writer(facts, numbers, at);
+  Question question(facts, numbers, loop);
+  SiteWriter& writer = question.writer();
   IRBuilder<>& builder = writer.builder();
-  builder.SetCurrentDebugLocation(loop.getStartLoc());
-  PointerType* pointer = PointerType::getUnqual(context);
-  GlobalVariable* site = Description(facts, loop, outlined, module);
+  PointerType* pointer = PointerType::getUnqual(module.getContext());
+  GlobalVariable* site = Description(facts, loop, outlined, outlined.body->getName(), module);
 
-  // All code is written in a row, as each part may use numbers of the parts before, and cut into blocks
-  // afterwards.
-  auto* least_work =
-      cast<GlobalVariable>(module.getOrInsertGlobal("fusion_partition_least_work", builder.getDoubleTy()));
-  Value* work = writer.Work();
-  auto of_site = [&](Instruction* instruction) {
-    instruction->setMetadata(kSiteMemory, MDNode::get(context, {}));
-    return instruction;
-  };
-  Value* is_worth =
-      builder.CreateFCmpOGE(work, of_site(builder.CreateLoad(builder.getDoubleTy(), least_work)));
-  Instruction* end_of_work = builder.CreateIntrinsic(builder.getVoidTy(), Intrinsic::donothing, {});
-  Value* holds = writer.Holds();
-  Instruction* end_of_conditions = builder.CreateIntrinsic(builder.getVoidTy(), Intrinsic::donothing, {});
-
-  IRBuilder<> at_entry(&*around.getEntryBlock().getFirstInsertionPt());
-  auto* values =
-      ArrayType::get(builder.getInt64Ty(), facts.accesses->arrays.size() + 4 * facts.ranges.size() + 3);
-  AllocaInst *captured = at_entry.CreateAlloca(outlined.context), *table = at_entry.CreateAlloca(values);
+  IRBuilder<> at_entry(&*before->getParent()->getEntryBlock().getFirstInsertionPt());
+  AllocaInst* captured = at_entry.CreateAlloca(outlined.context);
   for (unsigned field = 0; field < outlined.captured.size(); ++field)
-    of_site(builder.CreateStore(outlined.captured[field],
-                                builder.CreateStructGEP(outlined.context, captured, field)));
+    OfSite(builder.CreateStore(outlined.captured[field],
+                               builder.CreateStructGEP(outlined.context, captured, field)));
   auto sum = [&](unsigned which) {
     return builder.CreateStructGEP(outlined.context, captured, outlined.first_sum + which);
   };
   for (unsigned at = 0; at < facts.sums.size(); ++at)
-    of_site(builder.CreateStore(facts.sums[at].before->getIncomingValueForBlock(before), sum(at)));
-  uint64_t row = 0;
-  auto put = [&](Value* value) {
-    of_site(builder.CreateStore(value, builder.CreateConstInBoundsGEP2_64(values, table, 0, row++)));
-  };
-  for (const LoopArray& array : facts.accesses->arrays)
-    put(builder.CreatePtrToInt(array.address, builder.getInt64Ty()));
-  for (const AccessRange& range : facts.ranges)
-    for (const LinearBound& bound : {range.first, range.end}) {
-      put(writer.Number(bound.constant));
-      put(writer.Number(bound.slope));
-    }
-  if (facts.last_column.constant != nullptr)
-    for (const SCEV* number : {facts.last_column.constant, facts.last_column.slope})
-      put(writer.Number(number));
-  put(builder.CreateBitCast(writer.WorkOfIteration(0), builder.getInt64Ty()));
-  Value* iterations = builder.CreateAdd(writer.Number(facts.last), writer.Constant(1));
+    OfSite(builder.CreateStore(facts.sums[at].before->getIncomingValueForBlock(before), sum(at)));
+  AllocaInst* table = question.Table();
   FunctionCallee enter = module.getOrInsertFunction(
       "fusion_partition_enter",
       FunctionType::get(builder.getInt32Ty(),
                         {pointer, builder.getInt64Ty(), builder.getDoubleTy(), pointer, pointer}, false));
-  FunctionCallee refuse = module.getOrInsertFunction(
-      "fusion_partition_refuse", FunctionType::get(builder.getVoidTy(), {pointer}, false));
-  for (FunctionCallee callee : {enter, refuse})
-    cast<Function>(callee.getCallee())->addFnAttr(Attribute::NoUnwind);
-  Value* done = builder.CreateICmpNE(builder.CreateCall(enter, {site, iterations, work, captured, table}),
-                                     builder.getInt32(0));
+  cast<Function>(enter.getCallee())->addFnAttr(Attribute::NoUnwind);
+  Value* iterations = question.Iterations();
+  Value* done = builder.CreateICmpNE(
+      builder.CreateCall(enter, {site, iterations, question.work(), captured, table}), builder.getInt32(0));
   std::vector<Value*> left;
   for (PHINode& value : after->phis()) {
     Value* incoming = value.getIncomingValueForBlock(exiting);
     if (const LoopSum* of_loop = SumAfter(incoming, facts.sums)) {
-      left.push_back(of_site(
+      left.push_back(OfSite(
           builder.CreateLoad(value.getType(), sum(static_cast<unsigned>(of_loop - facts.sums.data())))));
       continue;
     }
     const SCEV* number = AfterLoop(incoming, loop, evolution);
     left.push_back(number == nullptr ? incoming : writer.Number(number));
   }
+  question.Cut(site, done, after, nullptr, left);
+}
 
-  BasicBlock* check = SplitBlock(before, end_of_work->getNextNode());
-  BasicBlock* fill = SplitBlock(check, end_of_conditions->getNextNode());
-  BasicBlock* original = BasicBlock::Create(context, "fusion.original", &around, header);
-  BasicBlock* refused = BasicBlock::Create(context, "fusion.refused", &around, original);
-  end_of_work->eraseFromParent();
-  end_of_conditions->eraseFromParent();
-  IRBuilder<>(original).CreateBr(header);
-  header->replacePhiUsesWith(fill, original);
-  IRBuilder<> of_refused(refused);
-  of_refused.SetCurrentDebugLocation(loop.getStartLoc());
-  of_site(of_refused.CreateCall(refuse, {site}));
-  of_refused.CreateBr(original);
-  auto branch = [&](BasicBlock* block, Value* condition, BasicBlock* yes, BasicBlock* no) {
-    Instruction* old = block->getTerminator();
-    IRBuilder<>(old).CreateCondBr(condition, yes, no);
-    old->eraseFromParent();
-  };
-  branch(before, is_worth, check, original);
-  branch(check, holds, fill, refused);
-  branch(fill, done, after, original);
-  size_t value_at = 0;
-  for (PHINode& value : after->phis()) value.addIncoming(left[value_at++], fill);
+GlobalVariable* MakeOrderSite(const LoopFacts& facts, ExactNumbers& numbers, Loop& loop,
+                              const std::string& name, BasicBlock* entry, BasicBlock* last,
+                              Instruction* one) {
+  BasicBlock *after = loop.getExitBlock(), *exiting = loop.getExitingBlock();
+  Module& module = *after->getModule();
+  Question question(facts, numbers, loop);
+  SiteWriter& writer = question.writer();
+  IRBuilder<>& builder = writer.builder();
+  PointerType* pointer = PointerType::getUnqual(module.getContext());
+  OutlinedLoop no_body;
+  no_body.context = StructType::get(module.getContext());
+  GlobalVariable* site = Description(facts, loop, no_body, name, module);
+  AllocaInst* table = question.Table();
+  FunctionCallee reorders = module.getOrInsertFunction(
+      "fusion_partition_reorders",
+      FunctionType::get(builder.getInt32Ty(), {pointer, builder.getInt64Ty(), builder.getDoubleTy(), pointer},
+                        false));
+  cast<Function>(reorders.getCallee())->addFnAttr(Attribute::NoUnwind);
+  Value* iterations = question.Iterations();
+  Instruction* answer = OfSite(builder.CreateCall(reorders, {site, iterations, question.work(), table}));
+  Value* yes = builder.CreateICmpNE(answer, builder.getInt32(0));
+  one->replaceAllUsesWith(builder.CreateSExt(answer, builder.getInt64Ty(), "once"));
+  one->eraseFromParent();
+  std::vector<Value*> left;
+  for (PHINode& value : after->phis()) {
+    Value* incoming = value.getIncomingValueForBlock(exiting);
+    const SCEV* number = AfterLoop(incoming, loop, numbers.evolution());
+    left.push_back(number == nullptr ? incoming : writer.Number(number));
+  }
+  IRBuilder<> at_end(last);
+  at_end.SetCurrentDebugLocation(loop.getStartLoc());
+  at_end.CreateBr(after);
+  question.Cut(site, yes, entry, last, left);
+  return site;
 }
 
 }  // namespace fusion

@@ -51,4 +51,10 @@ void EraseSite(llvm::Function& body);
 // valid.
 void MakeSite(const LoopFacts& facts, ExactNumbers& numbers, llvm::Loop& loop, const OutlinedLoop& outlined);
 
+// Makes the call that asks whether the nest of `loop` is to run in another order, `entry` to `last`, whose
+// end is open. `one` is replaced by what the call returns.
+llvm::GlobalVariable* MakeOrderSite(const LoopFacts& facts, ExactNumbers& numbers, llvm::Loop& loop,
+                                    const std::string& name, llvm::BasicBlock* entry, llvm::BasicBlock* last,
+                                    llvm::Instruction* one);
+
 }  // namespace fusion

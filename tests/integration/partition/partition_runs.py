@@ -60,17 +60,19 @@ def partitioned_loops(remarks):
 
 
 def other_remarks(source, remarks):
-    """Compares all remarks on a source file with its comments: each loop has its remark in the lines before it, as a comment that
-    begins with "loop partitioned" or "not partitioned". Lines are counted from the loop's: "(line +1)" is the next one.
+    """Compares all remarks on a source file with its comments: each loop has its remarks in the lines before it, as comments that
+    begin with "loop partitioned", "loop reordered" or "not partitioned". Lines are counted from the loop's: "(line +1)" is the next one.
     Returns the differences, one text each."""
-    expected, text = set(), None
+    expected, texts = set(), []
     for number, line in enumerate(source.read_text(encoding="utf-8").splitlines(), 1):
         comment = re.match(r" *// (.*)$", line)
-        if comment and (text or re.match("(loop|not) partitioned: ", comment[1])):
-            text = f"{text} {comment[1]}" if text else comment[1]
-        elif text:
-            expected.add((number, text))
-            text = None
+        if comment and re.match("(loop partitioned|loop reordered|not partitioned): ", comment[1]):
+            texts.append(comment[1])
+        elif comment and texts:
+            texts[-1] += f" {comment[1]}"
+        else:
+            expected |= {(number, text) for text in texts}
+            texts = []
     said = set()
     remark = re.compile(re.escape(source.name) + r":(\d+):\d+: remark: (.*) \[-Rpass(?:-missed)?=fusion\]$", re.MULTILINE)
     for line, text in remark.findall(remarks):

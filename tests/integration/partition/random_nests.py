@@ -10,6 +10,7 @@ compiler partitioned no loop at all.
 """
 
 import dataclasses
+import functools
 import itertools
 import random
 import re
@@ -124,10 +125,15 @@ class Function:
         mark = "restrict " if self.restrict else ""
         words = [f"{size.type} {size.name}" for size in self.sizes]
         for array in self.arrays:
-            words.append(f"{array.type} (*{mark}{array.name})[{array.width} + 4]" if array.width else f"{array.type} *{mark}{array.name}")
+            words.append(f"{array.type} (*{mark}{array.name})[{self.row(array)}]" if array.width else f"{array.type} *{mark}{array.name}")
         if self.indirect:
             words.append(f"const int *{mark}ix")
         return ", ".join(words)
+
+    @staticmethod
+    def row(array):
+        """How long a row is."""
+        return f"{array.width} + 4"
 
     def declaration(self, prefix=""):
         return f"double {prefix or 'NAME('}{self.name}{'' if prefix else ')'}({self.parameters()})"
@@ -769,11 +775,11 @@ def driver_text(functions, sets):
     return text + MAIN
 
 
-def generate(seed, first, count, scratch_share):
+def generate(arguments, first, count):
     """Functions first .. first + count - 1 of a seed, and their argument sets."""
     functions, sets = [], {}
     for k in range(first, first + count):
-        function = Function(random.Random(f"{seed} {k}"), f"f{k}", scratch_share)
+        function = arguments.kind(random.Random(f"{arguments.seed} {k}"), f"f{k}")
         functions.append(function)
         sets[function.name] = [function.arguments() for _ in range(SETS)]
     return functions, sets
@@ -859,8 +865,8 @@ def print_difference(arguments, function, sets, split, found):
 
 
 def test_file(arguments, folder, number, count):
-    """One file of functions: (loops partitioned, those with private arrays, calls compared, names of functions that differ)."""
-    functions, sets = generate(arguments.seed, number * PER_FILE, count, arguments.scratch)
+    """One file of functions: (its remarks, calls compared, names of functions that differ)."""
+    functions, sets = generate(arguments, number * PER_FILE, count)
     kept, remarks = compile_all(arguments, folder, number, functions)
     calls, different = 0, {function.name for function in functions if function not in kept}
     program = build(arguments, folder, number, kept, sets)
@@ -872,17 +878,24 @@ def test_file(arguments, folder, number, count):
             if mine and function.name not in different:
                 print_difference(arguments, function, sets, split, mine)
                 different.add(function.name)
-    loops = re.findall(": loop partitioned: .*", remarks)
-    return len(loops), sum("private to each iteration" in loop for loop in loops), calls, different
+    return remarks, calls, different
+
+
+def test_files(arguments, folder):
+    """All functions: (the remarks, calls compared, names of functions that differ)."""
+    remarks, calls, different = "", 0, set()
+    for number, first in enumerate(range(0, arguments.count, PER_FILE)):
+        more = test_file(arguments, folder, number, min(PER_FILE, arguments.count - first))
+        remarks, calls, different = remarks + more[0], calls + more[1], different | more[2]
+        sys.stdout.flush()
+    return remarks, calls, different
 
 
 def test(arguments, folder):
-    loops, private, calls, different = 0, 0, 0, set()
-    for number, first in enumerate(range(0, arguments.count, PER_FILE)):
-        more = test_file(arguments, folder, number, min(PER_FILE, arguments.count - first))
-        loops, private, calls, different = loops + more[0], private + more[1], calls + more[2], different | more[3]
-        sys.stdout.flush()
-    print(f"random_nests.py: {arguments.count} functions of seed {arguments.seed}, {loops} loops partitioned, {private} of them with private "
+    remarks, calls, different = test_files(arguments, folder)
+    loops = re.findall(": loop partitioned: .*", remarks)
+    private = sum("private to each iteration" in loop for loop in loops)
+    print(f"random_nests.py: {arguments.count} functions of seed {arguments.seed}, {len(loops)} loops partitioned, {private} of them with private "
           f"arrays, {calls} calls compared, {len(different)} functions differ")
     if not loops and not arguments.self_check:
         print("random_nests.py: the compiler partitioned nothing")
@@ -890,14 +903,22 @@ def test(arguments, folder):
     return 1 if different else 0
 
 
-def main():
-    parser = partition_runs.options(__doc__)
-    parser.add_argument("--count", type=int, default=300)
+def parse(description, kind, count, add_options=lambda parser: None):
+    """The command line of a test with functions of one kind."""
+    parser = partition_runs.options(description)
+    add_options(parser)
+    parser.set_defaults(kind=kind)
+    parser.add_argument("--count", type=int, default=count)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--scratch", type=float, default=0.35, help="the share of functions whose nests write an array anew in each iteration")
     parser.add_argument("--self-check", choices=("plain", "sanitized"), nargs="?", const="plain",
                         help="the compiler need not partition: this looks at the generated nests themselves, or also at their behaviour")
-    arguments = parser.parse_args()
+    return parser.parse_args()
+
+
+def main():
+    arguments = parse(__doc__, Function, 300, lambda parser: parser.add_argument(
+        "--scratch", type=float, default=0.35, help="the share of functions whose nests write an array anew in each iteration"))
+    arguments.kind = functools.partial(Function, scratch_share=arguments.scratch)
     return partition_runs.in_folder(arguments.keep, lambda folder: test(arguments, folder))
 
 

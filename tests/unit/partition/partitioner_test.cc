@@ -14,6 +14,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -488,6 +489,62 @@ TEST(PartitionerTest, RefusedLoopsAreCounted) {
   EXPECT_THAT(partitioner.Report(),
               HasSubstr("calls 0, split 0% device, host threads 1, seconds 0.000000; refused: "
                         "conditions 3, overlap 0"));
+}
+
+// A nest of two arrays, `distance` numbers from each other.
+struct Nest {
+  explicit Nest(int64_t distance)
+      : memory(2 * kIterations, 1),
+        site(nullptr, {memory.data(), memory.data() + distance},
+             {{0, kRead | kWritten, 0, 8, 8, 8}, {1, kRead, 0, 8, 8, 8}}, {}, 0, {{0, 1}}) {}
+  std::vector<double> memory;
+  TestSite site;
+};
+
+PartitionSettings OfThreads(PartitionMode mode, int threads) {
+  PartitionSettings settings;
+  settings.mode = mode;
+  settings.threads = threads;
+  settings.least_work = 1000;
+  return settings;
+}
+
+TEST(PartitionerTest, NestsOfEnoughWorkRunInAnotherOrder) {
+  Nest nest(kIterations);
+  Partitioner partitioner(OfThreads(PartitionMode::kHost, 4));
+  EXPECT_EQ(nest.site.Reorders(partitioner, kIterations, 99999), 0);
+  EXPECT_EQ(nest.site.Reorders(partitioner, kIterations, 100000), 1);
+  EXPECT_EQ(nest.site.Reorders(partitioner, 0, 100000), 0);
+  EXPECT_THAT(partitioner.Report(), HasSubstr("Loop: reordered 1; refused: conditions 0, overlap 0"));
+}
+
+TEST(PartitionerTest, FewThreadsRunNestsAsWritten) {
+  for (const auto& [mode, threads, reorders] :
+       std::vector<std::tuple<PartitionMode, int, int>>{{PartitionMode::kHost, 3, 0},
+                                                        {PartitionMode::kHost, 4, 1},
+                                                        {PartitionMode::kAuto, 3, 0},
+                                                        {PartitionMode::kAuto, 4, 1},
+                                                        {PartitionMode::kDevice, 1, 1},
+                                                        {PartitionMode::kCheck, 1, 1},
+                                                        {PartitionMode::kOff, 16, 0}}) {
+    Nest nest(kIterations);
+    Partitioner partitioner(OfThreads(mode, threads));
+    EXPECT_EQ(nest.site.Reorders(partitioner, kIterations, 1e12), reorders) << static_cast<int>(mode);
+  }
+}
+
+TEST(PartitionerTest, NestsAreLongEnoughToEarnThreads) {
+  Nest nest(kIterations);
+  Partitioner partitioner(OfThreads(PartitionMode::kAuto, 16));
+  EXPECT_EQ(nest.site.Reorders(partitioner, kIterations, 49999999), 0);
+  EXPECT_EQ(nest.site.Reorders(partitioner, kIterations, 50000000), 1);
+}
+
+TEST(PartitionerTest, NestsOfArraysThatMeetRunAsWritten) {
+  Nest nest(kIterations - 1);
+  Partitioner partitioner(OfThreads(PartitionMode::kHost, 4));
+  EXPECT_EQ(nest.site.Reorders(partitioner, kIterations, 1e12), 0);
+  EXPECT_THAT(partitioner.Report(), HasSubstr("reordered 0; refused: conditions 0, overlap 1"));
 }
 
 PartitionSettings Checked() {

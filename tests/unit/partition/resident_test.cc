@@ -298,7 +298,11 @@ class CountingDevice : public SimulatedDevice {
     ++allocations;
     return SimulatedDevice::Allocate(bytes);
   }
-  int allocations = 0;
+  bool Download(void* to, uint64_t from, size_t bytes) override {
+    ++downloads;
+    return SimulatedDevice::Download(to, from, bytes);
+  }
+  int allocations = 0, downloads = 0;
 };
 
 // As in a triangle, whose loops come to a further row each time, at the end or before the begin.
@@ -329,6 +333,43 @@ TEST(ResidentArraysTest, MemoryForARangeThatGrowsIsSeldomMadeAnew) {
     for (int64_t i = 0; i < kLength; ++i)
       ASSERT_EQ(values[static_cast<size_t>(i)], is_downward ? i + 1 : kLength - i) << i;
     EXPECT_LE(device.allocations, 15);
+  }
+}
+
+// As in a factorisation, which goes on with smaller and smaller squares, or with larger ones.
+TEST(ResidentArraysTest, SquaresInSquaresAreStoredOnce) {
+  constexpr int64_t kSize = 700;
+  struct Square {
+    double* at;
+    int64_t size;
+  };
+  for (const bool grows : {false, true}) {
+    CountingDevice device;
+    HostPool pool(2);
+    ResidentArrays resident(device, pool);
+    std::vector<double> values(kSize * kSize), expected = values;
+    for (int64_t step = 1; step < kSize; ++step) {
+      const int64_t first = grows ? kSize - step : step;
+      Square context{values.data() + first * kSize + first, kSize - first};
+      const auto body = [](int64_t from, int64_t last, void* of_call) {
+        const Square& square = *static_cast<Square*>(of_call);
+        for (int64_t i = from; i < last; ++i)
+          for (int64_t j = 0; j < square.size; ++j) square.at[i * kSize + j] += 1;
+      };
+      TestSite site(body, {context.at}, {{0, kRead | kWritten, 0, 8 * kSize, 8 * context.size, 8 * kSize}},
+                    {{offsetof(Square, at), 0}}, sizeof(Square));
+      LoopRanges ranges;
+      ASSERT_TRUE(ranges.Find(*site.get(), site.facts(), 0, context.size));
+      const ResidentArrays::Result result =
+          resident.Run(LoopCall{*site.get(), 0, context.size, &context, site.facts()}, ranges, BlockShape());
+      ASSERT_FALSE(result.reason.has_value());
+      Square on_host{expected.data() + first * kSize + first, context.size};
+      body(0, context.size, &on_host);
+    }
+    EXPECT_EQ(device.downloads, 0);
+    ASSERT_TRUE(resident.Store());
+    EXPECT_EQ(device.downloads, 1);
+    EXPECT_EQ(values, expected);
   }
 }
 

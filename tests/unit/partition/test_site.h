@@ -56,6 +56,9 @@ class TestSite {
   fusion_partition_site* get() { return &site_; }
   const int64_t* facts() const { return facts_.data(); }
 
+  int Reorders(Partitioner& partitioner, int64_t iterations, double work) {
+    return partitioner.Reorders(&site_, iterations, work, facts());
+  }
   int Enter(Partitioner& partitioner, int64_t iterations, void* context, double work = 1e6) {
     return partitioner.Enter(&site_, iterations, work, context, facts());
   }

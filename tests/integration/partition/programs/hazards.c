@@ -430,3 +430,53 @@ void NAME(scratch_static)(int n, float* a, float* left) {
   }
   for (int j = 0; j < 64; ++j) left[j] = table[j];
 }
+// The outermost loops of these are not parallel, but another order of them has loops that are, where rows are
+// apart.
+void NAME(factor)(int n, int m, double* a) {
+  for (int i = 0; i < n; ++i) {
+    for (int j = 0; j < i; ++j) {
+      for (int k = 0; k < j; ++k) a[i * m + j] -= 0.25 * a[i * m + k] * a[k * m + j];
+      a[i * m + j] /= 2 + a[j * m + j] * a[j * m + j];
+    }
+    for (int j = i; j < n; ++j)
+      for (int k = 0; k < i; ++k) a[i * m + j] -= 0.25 * a[i * m + k] * a[k * m + j];
+  }
+}
+
+void NAME(factor_sums)(int n, int m, double* a, const double* d) {
+  for (int i = 0; i < n; ++i) {
+    for (int j = 0; j < i; ++j) {
+      double w = a[i * m + j];
+      for (int k = 0; k < j; ++k) w -= 0.25 * a[i * m + k] * a[j * m + k];
+      a[i * m + j] = w / (2 + d[j] * d[j]);
+    }
+  }
+}
+
+// Where j is p, b gets what the element was before the sum.
+void NAME(factor_seen)(int n, int m, int p, double* a, double* b) {
+  for (int i = 0; i < n; ++i) {
+    for (int j = p; j < i; ++j) {
+      double w = a[i * m + j];
+      for (int k = 0; k < j; ++k) w -= 0.25 * a[i * m + k] * a[j * m + k];
+      b[i * m + j] = a[i * m + p];
+      a[i * m + j] = w / 2;
+    }
+  }
+}
+
+void NAME(factor_u32)(unsigned n, unsigned m, double* a) {
+  for (unsigned i = 0; i < n; ++i)
+    for (unsigned j = 0; j < i; ++j) {
+      for (unsigned k = 0; k < j; ++k) a[(int)(i * m + j)] -= 0.25 * a[(int)(i * m + k)] * a[(int)(j * m + k)];
+      a[(int)(i * m + j)] /= 2 + a[(int)(j * m + j)] * a[(int)(j * m + j)];
+    }
+}
+
+void NAME(solve)(int n, int m, const double* a, double* b) {
+  for (int i = 0; i < n; ++i)
+    for (int j = 0; j < m; ++j) {
+      for (int k = 0; k < i; ++k) b[i * m + j] -= 0.25 * a[i * n + k] * b[k * m + j];
+      b[i * m + j] /= 2 + a[i * n + i] * a[i * n + i];
+    }
+}

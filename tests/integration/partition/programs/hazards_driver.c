@@ -436,6 +436,21 @@ static void stacks(void) {
     for (int d = -50; d <= 50; d += 3) TRY(n, d, with_stack(h, w, n, d));
 }
 
+// Rows that reach into each other, arrays that overlap, no rows and few.
+static void orders(void) {
+  for (int n = -3; n <= 12; ++n)
+    for (int m = -3; m <= 14; ++m) {
+      TRY(n, m, h->factor(n, m, w->m));
+      TRY(n, m, h->factor_sums(n, m, w->m, w->m + 500));
+      TRY(n, m, h->factor_sums(n, m, w->m, w->m + m * 3));
+      for (int p = 0; p < 9; p += 2) TRY(n, m, h->factor_seen(n, m, p, w->m, w->m + 500));
+      if (n >= 0) TRY(n, m, h->factor_u32((unsigned)n, (unsigned)m, w->m));
+      TRY(n, m, h->solve(n, m, w->m + 500, w->m));
+      TRY(n, m, h->solve(n, m, w->m, w->m));
+    }
+  for (int d = -160; d <= 160; d += 3) TRY(d, 0, h->solve(12, 12, w->m + d, w->m));
+}
+
 static const struct {
   const char* name;
   void (*run)(void);
@@ -465,7 +480,8 @@ static const struct {
               {"scratch_overlaps", scratch_overlaps},
               {"scratch_sizes", scratch_sizes},
               {"tables", tables},
-              {"stacks", stacks}};
+              {"stacks", stacks},
+              {"orders", orders}};
 
 static void prepare(void) {
   start = (double*)map(COUNT * sizeof(double));

@@ -569,6 +569,23 @@ void Rows(double** a, int n, int m) {
   }
 }
 
+// Other orders.
+
+void Factorisation(double* a, int n) {
+  // loop reordered: j (line +2) and k (line +4) are counted outermost; checked before each run: n >= 2
+  // loop partitioned: a (read, written); checked before each run: time >= 0 or -time >= 1, time - n >= -1
+  // loop partitioned: a (read, written); columns of an iteration on the device; checked before each run:
+  // time >= 0 or -time >= 1, time - n >= -2
+  for (int i = 0; i < n; ++i) {
+    // not partitioned: iterations may share elements of a: one writes (line +2) what another reads (line +2)
+    for (int j = 0; j < i; ++j) {
+      // not partitioned: a scalar is carried from iteration to iteration
+      for (int k = 0; k < j; ++k) a[i * n + j] -= a[i * n + k] * a[j * n + k];
+      a[i * n + j] *= 0.5;
+    }
+  }
+}
+
 // Annotations.
 
 __attribute__((annotate("fusion_sequential"))) void LeftAlone(double* a, int n) {
