@@ -11,7 +11,7 @@ knows:
   flatr    the same with restrict
 
 `/*P*/` stands before each loop that has to be found parallel: the outermost ones that need no more than private copies of scalars.
-There are 52, in 25 kernels. The others have none: cholesky and trisolv (the inner loops are sums), nussinov and seidel-2d (wavefronts),
+There are 52, in 25 kernels. The others have none: cholesky (but its nest is run in another order) and trisolv (the inner loops are sums), nussinov and seidel-2d (wavefronts),
 floyd-warshall (row and column k would have to be set apart). doitgen's loop that copies sum is parallel too, but not one of the 52.
 The macro PREFIX is put in front of the names of functions, so that one file can be compiled twice and linked.
 """
