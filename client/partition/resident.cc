@@ -20,8 +20,8 @@ bool Contains(ByteRange outer, ByteRange inner) {
   return outer.first <= inner.first && inner.last <= outer.last;
 }
 
-// Returns true when all bytes of `rows` are among those of `known`. Rows of other lengths from one to the next, or
-// that run downwards, are not looked at.
+// Returns true when all bytes of `rows` are among those of `known`. Rows of other lengths from one to the
+// next, or that run downwards, are not looked at.
 bool Covers(const RowRanges& known, const RowRanges& rows) {
   if (known == rows || (known.whole && Contains(known.range, rows.range))) return true;
   const int64_t pitch = known.begin.step;

@@ -11,8 +11,8 @@ knows:
   flatr    the same with restrict
 
 `/*P*/` stands before each loop that has to be found parallel: the outermost ones that need no more than private copies of scalars
-and, in doitgen, of one array, for which its loop stays on the host. There are 52, in 25 kernels. The others have none: cholesky and
-trisolv (the inner loops are sums), nussinov and seidel-2d (wavefronts), floyd-warshall (row and column k would have to be set apart).
+and, in doitgen, of one array, for which its loop stays on the host. There are 52, in 25 kernels. The others have none: cholesky (but
+its nest runs in another order) and trisolv (the inner loops are sums), nussinov and seidel-2d (wavefronts), floyd-warshall (row and column k would have to be set apart).
 The macro PREFIX is put in front of the names of functions, so that one file can be compiled twice and linked.
 """
 

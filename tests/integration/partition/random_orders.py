@@ -40,6 +40,7 @@ class Order(random_nests.Function):
         self.rows = {array.name: self.pick((6, "r"), (1, "16"), (1, "n")) for array in self.arrays}
         self.wild = self.likely(0.25)  # bounds and subscripts are any; otherwise mostly those of factorisations
         self.written = {array.name for array in self.arrays}
+        self.scratch = None
         self.reads, self.turn = None, False
         self.lines = []
         self.write_body()

@@ -77,12 +77,12 @@ struct bytes {
   F(double, on_stack, (int n, double* a))                                                        \
   F(void, pointer_end, (double* a, const double* b, const double* end))                          \
   F(void, reversed_pair, (int n, double* a))                                                     \
-  F(void, plane, (int n, int m, int k, double* a, const double* b)) \
-  F(void, factor, (int n, int m, double* a)) \
-  F(void, factor_sums, (int n, int m, double* a, const double* d)) \
-  F(void, factor_seen, (int n, int m, int p, double* a, double* b)) \
-  F(void, factor_u32, (unsigned n, unsigned m, double* a)) \
-  F(void, solve, (int n, int m, const double* a, double* b))                              \
+  F(void, plane, (int n, int m, int k, double* a, const double* b))                              \
+  F(void, factor, (int n, int m, double* a))                                                     \
+  F(void, factor_sums, (int n, int m, double* a, const double* d))                               \
+  F(void, factor_seen, (int n, int m, int p, double* a, double* b))                              \
+  F(void, factor_u32, (unsigned n, unsigned m, double* a))                                       \
+  F(void, solve, (int n, int m, const double* a, double* b))                                     \
   F(void, until_small, (int n, double(*a)[20], const double* b))                                 \
   F(void, scratch, (int n, int m, double* a, double* part, const double* b))                     \
   F(void, scratch_of_steps, (int n, int m, int steps, double* a, double* part, const double* b)) \
