@@ -20,19 +20,19 @@ bool Contains(ByteRange outer, ByteRange inner) {
   return outer.first <= inner.first && inner.last <= outer.last;
 }
 
-// Returns true when all bytes of `rows` are among those of `known`. Rows of other lengths from one to the
-// next, or that run downwards, are not looked at.
+// Returns true when it is found that all bytes of `rows` are among those of `known`.
 bool Covers(const RowRanges& known, const RowRanges& rows) {
   if (known == rows || (known.whole && Contains(known.range, rows.range))) return true;
-  const int64_t pitch = known.begin.step;
-  if (known.whole || rows.whole || pitch <= 0 || known.end.step != pitch || rows.begin.step != pitch ||
-      rows.end.step != pitch)
-    return false;
-  // The first row lies in this one of the known ones, and so do the others in the following ones.
-  const int64_t distance = rows.begin.At(rows.first) - known.begin.At(known.first);
-  if (distance < 0) return false;
-  const int64_t row = known.first + distance / pitch;
-  return row + (rows.last - rows.first) <= known.last && rows.end.At(rows.first) <= known.end.At(row);
+  if (known.whole || rows.whole || known.begin.step <= 0 || !Contains(known.range, rows.range)) return false;
+  // Each row lies in one of the known ones, and the next row in the next one: all are lines, so that it is
+  // enough to look at the first and the last row.
+  const int64_t shift =
+      known.first + (rows.begin.At(rows.first) - known.begin.At(known.first)) / known.begin.step - rows.first;
+  const auto lies_in_known = [&](int64_t row) {
+    return known.first <= row + shift && row + shift < known.last &&
+           known.begin.At(row + shift) <= rows.begin.At(row) && rows.end.At(row) <= known.end.At(row + shift);
+  };
+  return lies_in_known(rows.first) && lies_in_known(rows.last - 1);
 }
 
 // The rows of an array by addresses.

@@ -73,7 +73,7 @@ class ResidentArrays {
     int64_t first, last;
     std::unique_ptr<ContextCopy> context;
   };
-  static constexpr size_t kMostLogged = 4096;
+  static constexpr size_t kMostLogged = 16384;
   static constexpr size_t kMostWritten = 256;  // in a block
   static constexpr size_t kMostBlocks = 64;    // all of them are looked through; a loop may need a few more
 

@@ -251,12 +251,12 @@ TEST(ResidentArraysTest, ALoopWithoutSyncsIsStoredAtOnce) {
 
 TEST(ResidentArraysTest, MoreLoopsThanAreRememberedAreStoredBetween) {
   PartitionSettings settings = OnSimulatedDevice(1);
-  settings.simulated.fault = 10'000;
+  settings.simulated.fault = 40'000;
   Partitioner partitioner(settings);
   SumLoop loop(100);
-  for (int call = 0; call < 10'000; ++call) ASSERT_EQ(loop.Enter(partitioner), 1);
+  for (int call = 0; call < 40'000; ++call) ASSERT_EQ(loop.Enter(partitioner), 1);
   partitioner.Sync();
-  EXPECT_EQ(loop.to, std::vector<double>(100, 10'000.0));
+  EXPECT_EQ(loop.to, std::vector<double>(100, 40'000.0));
   EXPECT_THAT(partitioner.Report(), HasSubstr("fault 1"));
 }
 
@@ -336,34 +336,44 @@ TEST(ResidentArraysTest, MemoryForARangeThatGrowsIsSeldomMadeAnew) {
   }
 }
 
-// As in a factorisation, which goes on with smaller and smaller squares, or with larger ones.
+// As in a factorisation, which goes on with smaller and smaller squares, or with larger ones, or with
+// triangles.
 TEST(ResidentArraysTest, SquaresInSquaresAreStoredOnce) {
-  constexpr int64_t kSize = 700;
+  constexpr int64_t kSize = 350;
+  enum Shape { kSquare, kLower, kUpper };
   struct Square {
     double* at;
     int64_t size;
+    Shape shape;
   };
-  for (const bool grows : {false, true}) {
+  for (const auto& [grows, shape] :
+       {std::pair(false, kSquare), std::pair(true, kSquare), std::pair(false, kLower),
+        std::pair(false, kUpper), std::pair(true, kLower), std::pair(true, kUpper)}) {
     CountingDevice device;
     HostPool pool(2);
     ResidentArrays resident(device, pool);
     std::vector<double> values(kSize * kSize), expected = values;
     for (int64_t step = 1; step < kSize; ++step) {
       const int64_t first = grows ? kSize - step : step;
-      Square context{values.data() + first * kSize + first, kSize - first};
+      Square context{values.data() + first * kSize + first, kSize - first, shape};
       const auto body = [](int64_t from, int64_t last, void* of_call) {
         const Square& square = *static_cast<Square*>(of_call);
         for (int64_t i = from; i < last; ++i)
-          for (int64_t j = 0; j < square.size; ++j) square.at[i * kSize + j] += 1;
+          for (int64_t j = square.shape == kUpper ? i : 0; j < (square.shape == kLower ? i + 1 : square.size);
+               ++j)
+            square.at[i * kSize + j] += 1;
       };
-      TestSite site(body, {context.at}, {{0, kRead | kWritten, 0, 8 * kSize, 8 * context.size, 8 * kSize}},
+      const int64_t begin_step = shape == kUpper ? 8 * kSize + 8 : 8 * kSize,
+                    end = shape == kLower ? 8 : 8 * context.size,
+                    end_step = shape == kLower ? 8 * kSize + 8 : 8 * kSize;
+      TestSite site(body, {context.at}, {{0, kRead | kWritten, 0, begin_step, end, end_step}},
                     {{offsetof(Square, at), 0}}, sizeof(Square));
       LoopRanges ranges;
       ASSERT_TRUE(ranges.Find(*site.get(), site.facts(), 0, context.size));
       const ResidentArrays::Result result =
           resident.Run(LoopCall{*site.get(), 0, context.size, &context, site.facts()}, ranges, BlockShape());
       ASSERT_FALSE(result.reason.has_value());
-      Square on_host{expected.data() + first * kSize + first, context.size};
+      Square on_host{expected.data() + first * kSize + first, context.size, shape};
       body(0, context.size, &on_host);
     }
     EXPECT_EQ(device.downloads, 0);
