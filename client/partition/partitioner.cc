@@ -138,11 +138,15 @@ bool Partitioner::GoInside() {
 
 void Partitioner::GoOutside() { inside_.store(nullptr, std::memory_order_release); }
 
+// A program that does much between its loops ends the episode, as each of these calls takes time.
 void Partitioner::Touch(const void* address, int64_t bytes, bool is_written) noexcept {
+  constexpr int kMostTouches = 256;
   const int64_t first = reinterpret_cast<int64_t>(address);
   const ByteRange range{first, first + bytes};
-  CloseIf(
-      [&] { return IsResident() ? resident_->Meets(range, is_written) : episode_.Meets(range, is_written); });
+  CloseIf([&] {
+    return ++touches_ > kMostTouches ||
+           (IsResident() ? resident_->Meets(range, is_written) : episode_.Meets(range, is_written));
+  });
 }
 
 void Partitioner::Sync() noexcept {
@@ -216,7 +220,7 @@ bool Partitioner::RunInside(const LoopCall& call, double work, LoopRecord& loop)
 
 bool Partitioner::RunBest(const LoopCall& call, double work, LoopRecord& loop) {
   if (work < settings_.least_work && owner_ != nullptr && !IsResident()) return RunSmall(call);
-  small_loops_ = 0;
+  small_loops_ = touches_ = 0;
   const LoopWork of_loop(work, WorkOfFirst(call), call.iterations());
   const Way way = ChooseWay(call, work, loop);
   if (settings_.mode == PartitionMode::kAuto && RunTuned(call, work, way, loop)) return true;

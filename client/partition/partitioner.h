@@ -115,7 +115,8 @@ class Partitioner {
   std::unique_ptr<ResidentArrays> resident_;
   LoopRanges whole_;
   Episode episode_;
-  int small_loops_ = 0;  // one after another
+  // Since the last loop that was worth a call.
+  int small_loops_ = 0, touches_ = 0;
   LoopRecord* first_of_episode_ = nullptr;
   LoopRecord* last_on_device_ = nullptr;
   double bytes_per_second_ = 12e9;  // of copies; at first rather more than memory that is not pinned has
