@@ -95,9 +95,9 @@ class LoopCandidate {
     if (std::string why = WhyNotCounted(loop_, numbers_, facts_.sums); !why.empty()) return why;
     if (!facts_.sums.empty()) return kSums;
     if (std::string why = FindAccesses(loops, numbers_, accesses_); !why.empty()) return "it " + why;
-    // What each iteration writes anew keeps its order: the time of such statements is the loop's own.
+    // An element that each iteration writes keeps the order of the iterations.
     if (none_of(accesses_.accesses, [&](const LoopAccess& access) {
-          return access.written && access.nest.size() >= kDeep && access.offset != nullptr &&
+          return access.written && access.offset != nullptr &&
                  SCEVExprContains(access.offset, [&](const SCEV* part) {
                    auto* counter = dyn_cast<SCEVAddRecExpr>(part);
                    return counter != nullptr && counter->getLoop() == &loop_;
