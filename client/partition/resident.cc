@@ -70,14 +70,15 @@ ResidentArrays::Block* ResidentArrays::Find(ByteRange range) {
   return nullptr;
 }
 
-// A block that grows once is likely to grow again, a row at a time. It gets room for as much again where no
-// other block is.
+// A block that grows once is likely to grow again, a row at a time. It gets room for as much again, up to a
+// limit, where no other block is.
 ByteRange ResidentArrays::WithSlack(ByteRange range, ByteRange before) const {
-  constexpr int64_t kAlignment = PartitionDevice::kAlignment;
+  constexpr int64_t kAlignment = PartitionDevice::kAlignment, kMostSlack = int64_t{256} << 20;
+  const int64_t slack = std::min(range.bytes(), kMostSlack);
   ByteRange wide = range;
-  if (range.last > before.last) wide.last += range.bytes();
+  if (range.last > before.last) wide.last += slack;
   if (range.first < before.first)
-    wide.first = std::max<int64_t>(0, range.first - range.bytes()) / kAlignment * kAlignment;
+    wide.first = std::max<int64_t>(0, range.first - slack) / kAlignment * kAlignment;
   for (const Block& other : blocks_) {
     if (other.all.first >= range.last) wide.last = std::min(wide.last, other.all.first);
     if (other.all.last <= range.first)
