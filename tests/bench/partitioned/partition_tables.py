@@ -169,8 +169,7 @@ def paragraphs(document, by_hand_document, table):
                        shape_rows(document, by_hand)))
     if rows:
         found += [f"PolyBench at EXTRALARGE, whole processes, which call the kernel once; clang's long ones ran up to {document['at_most_side_by_side']} side by side. "
-                  "`call`: of the kernel's call alone; next run: with what the first one learned; OpenMP: its time over ours." +
-                  (" " + document["note"] if "note" in document else ""),
+                  "`call`: of the kernel's call alone; next run: with what the first one learned; OpenMP: its time over ours.",
                   table(["kernel", "clang, s", "ratio", "call", "next run", "OpenMP"], rows)]
     found.append(table(["what", "measured", "asked for"], asked_rows(document, by_hand, ratios, small_figures(document))))
     return found

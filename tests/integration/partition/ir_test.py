@@ -75,13 +75,4 @@ def check(arguments, folder):
     return wrong
 
 
-def main():
-    arguments = runs.options(__doc__).parse_args()
-    wrong = runs.in_folder(arguments.keep, lambda folder: check(arguments, pathlib.Path(folder)))
-    for text in wrong:
-        print(text)
-    print(f"ir_test.py: {len(wrong)} problems")
-    sys.exit(1 if wrong else 0)
-
-
-main()
+runs.main(__doc__, check)

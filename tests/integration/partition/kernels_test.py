@@ -5,9 +5,7 @@ stand before the first store. The text of the kernels is looked at, as nothing h
   kernels_test.py --cc PATH_OF_fusion-cc
 """
 
-import pathlib
 import re
-import sys
 
 import partition_runs as runs
 
@@ -99,11 +97,4 @@ def check(arguments, folder):
     return wrong
 
 
-def main():
-    arguments = runs.options(__doc__).parse_args()
-    wrong = runs.in_folder(arguments.keep, lambda folder: check(arguments, pathlib.Path(folder)))
-    print("\n".join(wrong + [f"kernels_test.py: {len(wrong)} problems"]))
-    sys.exit(1 if wrong else 0)
-
-
-main()
+runs.main(__doc__, check)

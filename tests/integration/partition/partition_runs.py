@@ -103,3 +103,11 @@ def in_folder(keep, work):
         return work(folder)
     with tempfile.TemporaryDirectory() as temporary:
         return work(pathlib.Path(temporary))
+
+
+def main(description, check, compiler_option="--cc"):
+    """The whole of a test whose check(arguments, folder) returns what is wrong, one text each."""
+    arguments = options(description, compiler_option).parse_args()
+    wrong = in_folder(arguments.keep, lambda folder: check(arguments, folder))
+    print("\n".join(wrong + [f"{pathlib.Path(sys.argv[0]).name}: {len(wrong)} problems"]))
+    sys.exit(1 if wrong else 0)

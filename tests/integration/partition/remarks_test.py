@@ -5,7 +5,6 @@
 """
 
 import pathlib
-import sys
 
 import partition_runs as runs
 
@@ -20,11 +19,4 @@ def check(arguments, folder):
     return runs.other_remarks(SOURCE, remarks)
 
 
-def main():
-    arguments = runs.options(__doc__, "--cxx").parse_args()
-    wrong = runs.in_folder(arguments.keep, lambda folder: check(arguments, pathlib.Path(folder)))
-    print("\n".join(wrong + [f"remarks_test.py: {len(wrong)} problems"]))
-    sys.exit(1 if wrong else 0)
-
-
-main()
+runs.main(__doc__, check, "--cxx")

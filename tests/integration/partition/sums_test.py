@@ -8,7 +8,6 @@ sums.c has the remark that stands before it.
 import pathlib
 import re
 import subprocess
-import sys
 
 import partition_runs as runs
 
@@ -62,11 +61,4 @@ def check(arguments, folder):
     return wrong
 
 
-def main():
-    arguments = runs.options(__doc__).parse_args()
-    wrong = runs.in_folder(arguments.keep, lambda folder: check(arguments, pathlib.Path(folder)))
-    print("\n".join(wrong + [f"sums_test.py: {len(wrong)} problems"]))
-    sys.exit(1 if wrong else 0)
-
-
-main()
+runs.main(__doc__, check)

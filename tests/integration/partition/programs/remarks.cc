@@ -487,7 +487,7 @@ void ReadOfMoreThanIsWritten(const double* __restrict a, double* __restrict b, d
   }
 }
 
-// What lies between the elements that are written may be another object's.
+// Elements between those that are written may be another object's.
 void WrittenWithGaps(const double* __restrict a, double* __restrict b, double* __restrict part, int n,
                      long m) {
   // not partitioned: iterations may share elements of part: one writes (line +2) what another writes (line
