@@ -55,6 +55,23 @@ FUSION_FN void fu_stage(T* to, const T* FUSION_RESTRICT base, fu_index index, fu
   }
 }
 
+// Starts copying from[index .. index + V) to `to`, which is aligned to 16 bytes; zeros where an index is not in [0, limit).
+// fu_copy_commit, fu_copy_wait<0> and a barrier complete it.
+template <int V, class T>
+FUSION_FN void fu_part_in(T* to, const T* FUSION_RESTRICT from, fu_index index, fu_index limit) {
+  if (V * sizeof(T) == 16 && index >= 0 && index + V <= limit && (unsigned long long)(from + index) % 16 == 0) {
+    fu_copy_async<16>(to, from + index);
+    return;
+  }
+  FUSION_UNROLL
+  for (int v = 0; v < V; ++v) {
+    if (index + v >= 0 && index + v < limit)
+      fu_copy_async<sizeof(T)>(to + v, from + index + v);
+    else
+      to[v] = T(0);
+  }
+}
+
 // Copies `count` entries between device memory and shared memory with all threads of the block. `to` / `from` in shared
 // memory is aligned to 16 bytes. The copy in is asynchronous: fu_copy_commit, fu_copy_wait<0> and a barrier complete it.
 template <int THREADS, class T>

@@ -27,7 +27,9 @@ std::string DeviceName(const std::string& name) {
       "section", "of_section", "options", "first", "good", "launch", "restore", "fetch", "shift", "workspace",
       "workspace_memory", "workspace_bytes", "code", "end", "best", "start", "main", "number", "variants",
       "timed"};
-  if (absl::StartsWith(name, "@")) return absl::StrCat("fu_", name.substr(1));  // no name of a text
+  // These are no names of a text; kernel_ir.h knows the dollar.
+  if (absl::StartsWith(name, "@")) return absl::StrCat("fu_", name.substr(1));
+  if (absl::StartsWith(name, "$")) return absl::StrCat("$fu_", name.substr(1));
   // So no two names become one: what begins with c_ gets another.
   bool prefixed = absl::StartsWithIgnoreCase(name, "fused") || absl::StartsWithIgnoreCase(name, "fusion") ||
                   absl::StartsWithIgnoreCase(name, "fu_") || absl::EndsWith(name, "_fu") ||

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "server/loop_kernels/device_text.h"
+#include "server/loop_kernels/kept_over_strips.h"
 #include "server/loop_kernels/reuse.h"
 #include "server/loops/build_c.h"
 #include "server/loops/footprint.h"
@@ -63,9 +64,6 @@ class KernelLowering {
       return out;
     }
     block_loops_ = *depths.begin() / 2;
-    FindNames(root);
-    if (options_.cached && loops != nullptr) FindBoxes(*loops);
-    Parameters(&out);
     lanes_ = 1;
     MeasureLanes(root, 0);
     if (lanes_ < 1 || lanes_ > kMostBlockThreads) {
@@ -73,7 +71,12 @@ class KernelLowering {
           absl::StrCat("a block would have ", lanes_, " threads; 1 to ", kMostBlockThreads, " are possible"));
       return out;
     }
+    FindNames(root);
+    FindKept(root);
+    if (options_.cached && loops != nullptr) FindBoxes(*loops);
+    Parameters(&out);
     std::vector<ir::Statement> body = std::move(head_);
+    if (turns_apart_ > 0) body.push_back(ir::Text("int fu_turn = 0;"));
     Blocks(root, &out, &body);
     while (!body.empty() && body.back().kind == ir::Statement::Kind::kBarrier) body.pop_back();
     out.kernel.name = std::move(name);
@@ -88,7 +91,7 @@ class KernelLowering {
         out.cached.push_back(array);
     }
     out.kernel.sections.push_back(
-        {.group_threads = static_cast<int>(lanes_), .lane_variables = {}, .body = body});
+        {.group_threads = static_cast<int>(lanes_), .lane_variables = lane_variables_, .body = body});
     return out;
   }
 
@@ -98,6 +101,7 @@ class KernelLowering {
     std::string name;  // of the part in shared memory
     int64_t offset = 0;
     std::vector<int64_t> extents;
+    int64_t padding = 0;  // entries behind each row
   };
 
   void Refuse(const std::string& what) { errors_->Add({position_}, what); }
@@ -366,15 +370,82 @@ class KernelLowering {
         body->push_back(ir::If("true", Branches(statement)));
         break;
       case Kind::kFor:
-        if (statement.meta) return Threads(statement, body);
+        if (statement.meta) return Threads(statement, true, body);
         if (!HasMeta(statement)) return Leader(statement, body);
-        {
+        if (const auto kept = kept_.find(&statement); kept != kept_.end()) {
+          Kept(kept->second, body);
+        } else {
           std::vector<ir::Statement> inner;
           Uniform(*statement.body[0], &inner);
           body->push_back(ir::Loop(Header(statement), std::move(inner)));
         }
         break;
     }
+  }
+  void Kept(const KeptOverStrips& kept, std::vector<ir::Statement>* body) {
+    std::vector<ir::Statement> whole, inner;
+    Threads(*kept.before, false, &whole);
+    if (turns_apart_ > 0) {
+      Fill(*kept.loop->start, *kept.loop, &whole);
+      FillNext(*kept.loop, &inner);
+    }
+    Threads(*kept.loop->body[0], turns_apart_ == 0, &inner);
+    whole.push_back(ir::Loop(Header(*kept.loop), std::move(inner)));
+    Threads(*kept.after, false, &whole);
+    whole.push_back(ir::Barrier());
+    // A loop without iterations touches nothing.
+    body->push_back(ir::If(
+        Expression(*CBinary(kept.loop->relation, kept.loop->start, kept.loop->bound)), std::move(whole)));
+  }
+  // Parts in shared memory take turns: while threads use what they have, that of the next iteration is on its
+  // way.
+  void FillNext(const CStatement& loop, std::vector<ir::Statement>* body) {
+    body->push_back(ir::Text("fu_copy_wait<0>();"));
+    body->push_back(ir::Barrier());
+    PointToParts(body);
+    body->push_back(ir::Text(absl::StrCat("fu_turn = ", turns_apart_, " - fu_turn;")));
+    const CExpressionPtr next = CBinary(loop.down ? "-" : "+", CName(loop.variable.name), loop.step);
+    std::vector<ir::Statement> fill;
+    Fill(*CName("@next"), loop, &fill);
+    body->push_back(ir::Text(
+        absl::StrCat("const ", DeviceType(loop.variable.type, false), " fu_next = ", Expression(*next), ";")));
+    body->push_back(ir::If(Expression(*CBinary(loop.relation, CName("@next"), loop.bound)), std::move(fill)));
+  }
+  // What an iteration needs begins to come.
+  void Fill(const CExpression& iteration, const CStatement& loop, std::vector<ir::Statement>* body) {
+    std::vector<ir::Statement> inner = {
+        ir::Text(absl::StrCat("const ", DeviceType(loop.variable.type, false), " ",
+                              DeviceName(loop.variable.name), " = ", Expression(iteration), ";"))};
+    PointToParts(&inner);
+    FillParts(&inner);
+    inner.push_back(ir::Text("fu_copy_commit();"));
+    body->push_back(ir::If("true", std::move(inner)));
+  }
+  // Finds the loops around loops over threads over which threads keep what they add up.
+  void FindKept(const CStatement& statement) {
+    if (statement.kind == Kind::kFor && !statement.meta && HasMeta(statement)) {
+      std::optional<KeptOverStrips> kept = KeepOverStrips(statement, WrittenArrays(), values_, lanes_,
+                                                          static_cast<int>(lane_variables_.size()));
+      if (kept) {
+        for (const KeptOverStrips::Variable& variable : kept->variables) {
+          ir::LaneVariable lane{.type = DeviceType(variable.type, options_.force_f64),
+                                .name = DeviceName(variable.name).substr(1),
+                                .extents = {},
+                                .initial = {}};
+          for (int64_t extent : variable.extents) {
+            absl::StrAppend(&lane.extents, "[", extent, "]");
+            lane.entries *= static_cast<int>(extent);
+          }
+          lane_variables_.push_back(std::move(lane));
+          kept_types_[variable.name] = variable.type;
+        }
+        kept_arrays_.insert(kept->arrays.begin(), kept->arrays.end());
+        AddDeclared(*kept->loop, &declared_);
+        kept_.emplace(&statement, *std::move(kept));
+        return;
+      }
+    }
+    for (const CStatementPtr& inner : statement.body) FindKept(*inner);
   }
   // An array that a block shares lies in shared memory.
   void Shared(const CVariable& array, std::vector<ir::Statement>* body) {
@@ -426,8 +497,9 @@ class KernelLowering {
   }
 
   // --- Threads ---
-  void Threads(const CStatement& statement, std::vector<ir::Statement>* body) {
-    FillBoxes(body);
+  // `fill`: they need what shared memory has, or others need what they write.
+  void Threads(const CStatement& statement, bool fill, std::vector<ir::Statement>* body) {
+    if (fill) FillBoxes(body);
     const std::optional<LoopChain> chain = ChainOf(statement);
     if (!chain) return Refuse("between loops over threads only declarations may stand");
     const std::vector<const CStatement*>& loops = chain->loops;
@@ -454,19 +526,24 @@ class KernelLowering {
     for (const CStatement* declaration : chain->between) Append(Lines(*declaration), &lines);
     Append(Lines(*Reused(*chain->inside)), &lines);
     body->push_back(ir::LanePhase(std::move(lines), lanes == lanes_ ? "" : absl::StrCat(lanes)));
-    body->push_back(ir::Barrier());
+    if (fill) body->push_back(ir::Barrier());
   }
   CStatementPtr Reused(const CStatement& work) {
     const auto body = std::make_shared<CStatement>(work);
     if (!options_.reuse) return body;
+    std::map<std::string, CType> arrays = WrittenArrays();
+    arrays.insert(kept_types_.begin(), kept_types_.end());
+    const CStatementPtr reused = WithWholeStrips(KeepInRegisters(body, arrays, values_), values_);
+    AddDeclared(*reused, &declared_);  // what it keeps has names of its own
+    return reused;
+  }
+  std::map<std::string, CType> WrittenArrays() const {
     std::map<std::string, CType> arrays;
     for (const std::string& name : written_)
       if (const CVariable* variable = declared_.count(name) > 0 ? nullptr : Variable(name);
           variable != nullptr)
         arrays[name] = variable->type;
-    const CStatementPtr reused = KeepInRegisters(body, arrays, values_);
-    AddDeclared(*reused, &declared_);  // what it keeps has names of its own
-    return reused;
+    return arrays;
   }
   static void Append(const std::vector<std::string>& from, std::vector<std::string>* to) {
     to->insert(to->end(), from.begin(), from.end());
@@ -645,6 +722,7 @@ class KernelLowering {
     std::string key;
     for (TouchedBox& touched : BoxesOf(nest_, loops)) {
       const NestArray& array = nest_.arrays[touched.array];
+      if (kept_arrays_.count(array.variable.name) > 0) continue;
       const bool writes = written_.count(array.variable.name) > 0;
       if (writes && (touched.first.size() > 1 || !MayKeep(touched))) continue;
       if (std::any_of(touched.uses.begin(), touched.uses.end(),
@@ -680,6 +758,11 @@ class KernelLowering {
       if (!known) continue;
       int64_t* const end = touched.guard == nullptr ? &always : touched.guard->holds ? &yes : &no;
       box.offset = *end;
+      // Rows begin in different banks, and where 16 bytes begin, if they can.
+      const int64_t unit = 16 / EntryBytes(array.variable.type);
+      if (box.extents.size() > 1)
+        box.padding = box.extents.back() % unit == 0 ? unit : 1 - box.extents.back() % 2;
+      entries += entries / box.extents.back() * box.padding;
       TakeShared(entries * EntryBytes(array.variable.type), end);
       boxes_.push_back(std::move(box));
     }
@@ -693,7 +776,8 @@ class KernelLowering {
         for (size_t i = 0; i < use.place.size(); ++i) {
           UseSymbols(WithConstants(use.place[i]));
           const std::string place = *Text(WithConstants(use.place[i]));
-          index = i == 0 ? place : absl::StrCat("(", index, ") * ", box.extents[i], " + ", place);
+          const int64_t pitch = box.extents[i] + (i + 1 == use.place.size() ? box.padding : 0);
+          index = i == 0 ? place : absl::StrCat("(", index, ") * ", pitch, " + ", place);
         }
         const NestAccess& access = nest_.accesses[use.access];
         CExpressionPtr entry = CName(absl::StrCat(box.name, "[", index, "]"));
@@ -701,6 +785,14 @@ class KernelLowering {
       }
     }
     shared_bytes_ = always + std::max(yes, no);
+    // What an iteration writes, the next one has to find.
+    const bool written = std::any_of(boxes_.begin(), boxes_.end(), [&](const Box& box) {
+      return written_.count(nest_.arrays[box.touched.array].variable.name) > 0;
+    });
+    if (!kept_.empty() && key.empty() && !written) {
+      turns_apart_ = shared_bytes_;
+      shared_bytes_ *= 2;
+    }
     Close();
   }
   // Everything that writes the array is in one branch or the other of the box's condition, so that it is
@@ -718,22 +810,33 @@ class KernelLowering {
   // All threads bring the parts from memory.
   void FillBoxes(std::vector<ir::Statement>* body) {
     if (boxes_.empty()) return;
+    if (!std::exchange(pointed_, true)) PointToParts(body);
+    FillParts(body);
+    body->push_back(ir::Text("fu_copy_commit();"));
+    body->push_back(ir::Text("fu_copy_wait<0>();"));
+    body->push_back(ir::Barrier());
+  }
+  void PointToParts(std::vector<ir::Statement>* body) const {
     for (const Box& box : boxes_) {
       const std::string type = StoredType(nest_.arrays[box.touched.array].variable.type);
-      if (pointers_.insert(box.name).second)
-        body->push_back(ir::Text(
-            absl::StrCat(type, "* const ", box.name, " = (", type, "*)(shared + ", box.offset, ");")));
+      body->push_back(ir::Text(absl::StrCat(type, "* const ", box.name, " = (", type, "*)(shared + ",
+                                            turns_apart_ > 0 ? "fu_turn + " : "", box.offset, ");")));
     }
+  }
+  void FillParts(std::vector<ir::Statement>* body) const {
     for (const Box& box : boxes_) {
       const CVariable& array = nest_.arrays[box.touched.array].variable;
-      std::vector<std::string> lines;
       int64_t entries = 1;
       for (int64_t extent : box.extents) entries *= extent;
+      // Entries that lie next to each other come together.
+      const int64_t unit = box.padding > 1 && box.touched.strides.back() == Polynomial(1) ? box.padding : 1;
+      const std::string first = unit == 1 ? "item" : absl::StrCat("item * ", unit);
       std::string at;
       int64_t inner = entries;
       for (size_t i = 0; i < box.extents.size(); ++i) {
         inner /= box.extents[i];
-        std::string place = inner == 1 ? "item" : absl::StrCat("item / ", inner);
+        std::string place = first;
+        if (inner > 1) place = absl::StrCat(place, " / ", inner);
         if (i > 0) place = absl::StrCat(place, " % ", box.extents[i]);
         absl::StrAppend(&at, at.empty() ? "" : " + ", "(", *Text(box.touched.first[i]), " + ",
                         box.extents.size() > 1 ? "(" + place + ")" : place, ")");
@@ -743,11 +846,14 @@ class KernelLowering {
       Polynomial count(1);
       for (const Polynomial& extent : nest_.arrays[box.touched.array].extents)
         count = count * WithConstants(extent);
-      lines.push_back(absl::StrCat("const int fu_at = ", at, ";"));
+      std::string to = first;
+      if (box.padding > 0)
+        absl::StrAppend(&to, " + ", first, " / ", box.extents.back(), " * ", box.padding);
       // Guards in the text may leave out what lies outside.
-      lines.push_back(absl::StrCat(box.name, "[item] = fu_at >= 0 && fu_at < ", *Text(count), " ? ",
-                                   DeviceName(array.name), "[fu_at] : 0;"));
-      ir::Statement fill = ir::StridedPhase(std::move(lines), absl::StrCat(entries));
+      ir::Statement fill =
+          ir::StridedPhase({absl::StrCat("fu_part_in<", unit, ">(", box.name, " + ", to, ", ",
+                                         DeviceName(array.name), ", ", at, ", ", *Text(count), ");")},
+                           absl::StrCat(entries / unit));
       if (box.touched.guard == nullptr) {
         body->push_back(std::move(fill));
       } else {
@@ -756,7 +862,6 @@ class KernelLowering {
                                {std::move(fill)}));
       }
     }
-    body->push_back(ir::Barrier());
   }
 
   const CRegion& region_;
@@ -768,10 +873,16 @@ class KernelLowering {
   SourcePosition position_;
   int block_loops_ = 0, conditions_ = 0;
   int64_t lanes_ = 1, shared_bytes_ = 0;
-  std::set<std::string> declared_, used_, written_, pointers_;
+  std::set<std::string> declared_, used_, written_;
+  bool pointed_ = false;       // the parts have their names
+  int64_t turns_apart_ = 0;    // bytes between parts that take turns; 0: they do not
   std::vector<ir::Statement> head_;
   std::vector<Box> boxes_;
   std::map<At, CExpressionPtr> cached_;  // uses of what is in shared memory
+  std::map<const CStatement*, KeptOverStrips> kept_;
+  std::set<std::string> kept_arrays_;
+  std::map<std::string, CType> kept_types_;  // by the names of lane variables
+  std::vector<ir::LaneVariable> lane_variables_;
 };
 
 class LoopsLowering {

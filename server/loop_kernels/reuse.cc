@@ -15,25 +15,12 @@ using Kind = CStatement::Kind;
 
 constexpr int64_t kMostParts = 64;  // of a thread, that registers may hold
 
-bool HasLoop(const CStatement& statement) {
-  return statement.kind == Kind::kFor ||
-         std::any_of(statement.body.begin(), statement.body.end(),
-                     [](const CStatementPtr& inner) { return HasLoop(*inner); });
-}
-
 // Names that get a value there, or are declared there.
 void AddChanged(const CStatement& statement, std::set<std::string>* names) {
   if (statement.kind == Kind::kDeclaration || statement.kind == Kind::kFor)
     names->insert(statement.variable.name);
   if (statement.kind == Kind::kAssignment) names->insert(statement.target->text);
   for (const CStatementPtr& inner : statement.body) AddChanged(*inner, names);
-}
-
-bool UsesAny(const CExpression& expression, const std::set<std::string>& names) {
-  std::set<std::string> used;
-  AddNames(expression, &used);
-  return std::any_of(used.begin(), used.end(),
-                     [&](const std::string& name) { return names.count(name) > 0; });
 }
 
 template <class Visit>
@@ -51,21 +38,44 @@ void AddEntries(const CExpression& expression, const std::string& array, std::se
 }
 
 CExpressionPtr WithVariable(const CExpressionPtr& expression, const std::string& entry,
-                            const std::string& variable) {
-  if (expression->kind == CExpression::Kind::kSubscript && CText(*expression) == entry)
-    return CName(variable);
+                            const CExpressionPtr& variable) {
+  if (expression->kind == CExpression::Kind::kSubscript && CText(*expression) == entry) return variable;
   if (expression->operands.empty()) return expression;
   auto copy = std::make_shared<CExpression>(*expression);
   for (CExpressionPtr& operand : copy->operands) operand = WithVariable(operand, entry, variable);
   return copy;
 }
 CStatementPtr WithVariable(const CStatementPtr& statement, const std::string& entry,
-                           const std::string& variable) {
+                           const CExpressionPtr& variable) {
   auto copy = std::make_shared<CStatement>(*statement);
   for (CExpressionPtr* part : {&copy->target, &copy->value, &copy->start, &copy->bound, &copy->step})
     if (*part != nullptr) *part = WithVariable(*part, entry, variable);
   for (CStatementPtr& inner : copy->body) inner = WithVariable(inner, entry, variable);
   return copy;
+}
+
+// Adds the entries that every iteration writes.
+void AddTargets(const CStatement& body, std::vector<CExpressionPtr>* targets) {
+  if (body.kind == Kind::kAssignment && body.target->kind == CExpression::Kind::kSubscript)
+    targets->push_back(body.target);
+  if (body.kind == Kind::kBlock)
+    for (const CStatementPtr& inner : body.body) AddTargets(*inner, targets);
+}
+
+bool ReadsEntries(const CExpression& expression) {
+  return expression.kind == CExpression::Kind::kSubscript ||
+         std::any_of(expression.operands.begin(), expression.operands.end(),
+                     [](const CExpressionPtr& operand) { return ReadsEntries(*operand); });
+}
+
+bool IsOneEntry(const CStatement& loop, const CExpression& target, std::set<std::string> changed) {
+  AddChanged(loop, &changed);
+  for (const CExpressionPtr& index : target.operands)
+    if (ReadsEntries(*index) || UsesAny(*index, changed)) return false;
+  std::set<std::string> texts;
+  VisitExpressions(loop,
+                   [&](const CExpression& expression) { AddEntries(expression, target.text, &texts); });
+  return texts.size() == 1;
 }
 
 // Entries that are variables while a loop runs.
@@ -79,19 +89,11 @@ class Promotion {
     if (copy->kind != Kind::kFor || HasLoop(*copy->body[0])) return copy;
     std::vector<CStatementPtr> before, after;
     CStatementPtr body = copy->body[0];
-    std::set<std::string> done;
-    for (const CExpressionPtr& target : Targets(*body)) {
-      if (!done.insert(target->text).second || !MayPromote(*copy, *target)) continue;
+    for (const CExpressionPtr& target : EntriesOfAll(*copy, arrays_, {})) {
       const std::string name = absl::StrCat("@kept", number_++);
       before.push_back(CDeclare(arrays_.at(target->text), name, target));
-      body = WithVariable(body, CText(*target), name);
-      auto store = std::make_shared<CStatement>();
-      store->kind = Kind::kAssignment;
-      store->position = target->position;
-      store->operation = "=";
-      store->target = target;
-      store->value = CName(name);
-      after.push_back(std::move(store));
+      body = WithVariable(body, CText(*target), CName(name));
+      after.push_back(CAssign(target, CName(name)));
     }
     if (before.empty()) return copy;
     copy->body = {body};
@@ -102,37 +104,6 @@ class Promotion {
   }
 
  private:
-  // Returns the entries that every iteration writes.
-  static std::vector<CExpressionPtr> Targets(const CStatement& body) {
-    std::vector<CExpressionPtr> targets;
-    if (body.kind == Kind::kAssignment && body.target->kind == CExpression::Kind::kSubscript)
-      targets.push_back(body.target);
-    if (body.kind == Kind::kBlock)
-      for (const CStatementPtr& inner : body.body)
-        for (const CExpressionPtr& target : Targets(*inner)) targets.push_back(target);
-    return targets;
-  }
-  bool MayPromote(const CStatement& loop, const CExpression& target) const {
-    if (arrays_.count(target.text) == 0) return false;
-    std::set<std::string> changed;
-    AddChanged(loop, &changed);
-    changed.erase(target.text);
-    for (const CExpressionPtr& index : target.operands) {
-      if (UsesAny(*index, changed) || UsesAny(*index, {target.text})) return false;
-      bool reads = false;
-      const auto entries = [&](auto&& self, const CExpression& one) -> void {
-        reads |= one.kind == CExpression::Kind::kSubscript;
-        for (const CExpressionPtr& operand : one.operands) self(self, *operand);
-      };
-      entries(entries, *index);
-      if (reads) return false;
-    }
-    std::set<std::string> texts;
-    VisitExpressions(loop,
-                     [&](const CExpression& expression) { AddEntries(expression, target.text, &texts); });
-    return texts.size() == 1;
-  }
-
   const std::map<std::string, CType>& arrays_;
   int number_ = 0;
 };
@@ -153,6 +124,12 @@ class Jam {
   Jam(std::vector<const CStatement*> parts, std::vector<int64_t> counts)
       : parts_(std::move(parts)), counts_(std::move(counts)) {
     for (const CStatement* part : parts_) own_.insert(part->variable.name);
+  }
+
+  // Parts for which `guard` does not hold do nothing but the declarations that it uses.
+  void Guard(const CExpressionPtr& guard, const std::vector<CStatementPtr>& declarations) {
+    guard_ = guard;
+    for (const CStatementPtr& declaration : declarations) unguarded_.insert(declaration->variable.name);
   }
 
   CStatementPtr Do(const CStatementPtr& body) {
@@ -184,7 +161,9 @@ class Jam {
     for (CStatementPtr& inner : copy->body) inner = Own(inner);
     return copy;
   }
-  CStatementPtr Each(const CStatementPtr& statement) const { return Around(parts_, statement); }
+  CStatementPtr Each(const CStatementPtr& statement) const {
+    return Around(parts_, guard_ == nullptr ? statement : CWhere(Own(guard_), statement));
+  }
   bool Differs(const CExpression& expression) const { return UsesAny(expression, own_); }
   bool DiffersIn(const CStatement& statement) const {
     bool differs = false;
@@ -225,7 +204,7 @@ class Jam {
         assignment->operation = "=";
         assignment->target = Own(CName(variable.name));
         assignment->value = Own(statement->value);
-        out->push_back(Each(std::move(assignment)));
+        out->push_back(unguarded_.count(variable.name) > 0 ? Around(parts_, assignment) : Each(assignment));
         return;
       }
       case Kind::kIf:
@@ -284,18 +263,12 @@ class Jam {
  private:
   const std::vector<const CStatement*> parts_;
   const std::vector<int64_t> counts_;
+  CExpressionPtr guard_;
+  std::set<std::string> unguarded_;
   std::set<std::string> own_;     // names that differ from part to part
   std::set<std::string> arrays_;  // of them those that have become arrays, with an entry for each part
   std::set<std::string> changed_;
 };
-
-// Loops over parts as loops, which are not unrolled.
-CStatementPtr Apart(const CStatementPtr& statement) {
-  auto copy = std::make_shared<CStatement>(*statement);
-  copy->parts = false;
-  for (CStatementPtr& inner : copy->body) inner = Apart(inner);
-  return copy;
-}
 
 CStatementPtr Jammed(const CStatementPtr& body, const IntegerValues& constants) {
   std::vector<const CStatement*> parts;
@@ -314,38 +287,73 @@ CStatementPtr Jammed(const CStatementPtr& body, const IntegerValues& constants) 
   }
   std::set<std::string> declared;
   if (parts.empty() || all == 1 || !HasLoop(*at) || !Jam::MayJam(*at, &declared)) return body;
-  // Declarations, and a condition around all the rest: where it holds for all parts they take turns, else
-  // they go one after the other, as they were.
+  // Where there are declarations and a condition around all the rest, those parts do nothing for which it
+  // does not hold.
   CStatementPtr work = at;
   std::vector<CStatementPtr> checks;
+  CExpressionPtr guard;
   if (at->kind == Kind::kBlock && !at->body.empty() && at->body.back()->kind == Kind::kIf &&
       at->body.back()->body.size() == 1 &&
       std::all_of(at->body.begin(), at->body.end() - 1,
                   [](const CStatementPtr& one) { return one->kind == Kind::kDeclaration; })) {
     checks.assign(at->body.begin(), at->body.end() - 1);
+    guard = at->body.back()->value;
     std::vector<CStatementPtr> unguarded = checks;
     unguarded.push_back(at->body.back()->body[0]);
     work = CBlock(std::move(unguarded));
   }
-  Jam jam(parts, counts);
-  jam.FindChanged(*work);
-  const CStatementPtr jammed = jam.Do(work);
-  if (work == at) return jammed;
-  auto holds = std::make_shared<CStatement>();
-  holds->kind = Kind::kAssignment;
-  holds->operation = "&=";
-  holds->target = CName("@all");
-  holds->value = at->body.back()->value;
-  checks.push_back(std::move(holds));
-  auto branches = std::make_shared<CStatement>();
-  branches->kind = Kind::kIf;
-  branches->value = CName("@all");
-  branches->body = {jammed, Apart(body)};
-  return CBlock(
-      {CDeclare(CType::kInt, "@all", CInteger(1)), Around(parts, CBlock(std::move(checks))), branches});
+  const auto jammed = [&](bool guarded) {
+    Jam jam(parts, counts);
+    jam.FindChanged(*work);
+    if (guarded) jam.Guard(guard, checks);
+    return jam.Do(work);
+  };
+  if (guard == nullptr) return jammed(false);
+  const CStatementPtr together = jammed(false), some = jammed(true);
+  const auto combine = [&](const char* operation, const char* name) {
+    auto statement = std::make_shared<CStatement>(*CAssign(CName(name), guard));
+    statement->operation = operation;
+    checks.push_back(std::move(statement));
+  };
+  combine("&=", "@all");
+  combine("|=", "@any");
+  auto branches = std::make_shared<CStatement>(*CWhere(CName("@all"), together));
+  branches->body.push_back(CWhere(CName("@any"), some));
+  return CBlock({CDeclare(CType::kInt, "@all", CInteger(1)), CDeclare(CType::kInt, "@any", CInteger(0)),
+                 Around(parts, CBlock(std::move(checks))), branches});
 }
 
 }  // namespace
+
+bool UsesAny(const CExpression& expression, const std::set<std::string>& names) {
+  std::set<std::string> used;
+  AddNames(expression, &used);
+  return std::any_of(used.begin(), used.end(),
+                     [&](const std::string& name) { return names.count(name) > 0; });
+}
+
+bool HasLoop(const CStatement& statement) {
+  return statement.kind == Kind::kFor ||
+         std::any_of(statement.body.begin(), statement.body.end(),
+                     [](const CStatementPtr& inner) { return HasLoop(*inner); });
+}
+
+std::vector<CExpressionPtr> EntriesOfAll(const CStatement& loop, const std::map<std::string, CType>& arrays,
+                                         const std::set<std::string>& changed) {
+  std::vector<CExpressionPtr> targets, entries;
+  AddTargets(*loop.body[0], &targets);
+  std::set<std::string> done;
+  for (const CExpressionPtr& target : targets)
+    if (done.insert(target->text).second && arrays.count(target->text) > 0 &&
+        IsOneEntry(loop, *target, changed))
+      entries.push_back(target);
+  return entries;
+}
+
+CStatementPtr WithVariable(const CStatementPtr& statement, const CExpression& entry,
+                           const CExpressionPtr& variable) {
+  return WithVariable(statement, CText(entry), variable);
+}
 
 CStatementPtr KeepInRegisters(const CStatementPtr& body, const std::map<std::string, CType>& arrays,
                               const IntegerValues& constants) {

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "server/loops/evaluate.h"
 #include "server/loops/syntax.h"
@@ -19,5 +21,20 @@ namespace fusion {
 // in the code.
 CStatementPtr KeepInRegisters(const CStatementPtr& body, const std::map<std::string, CType>& arrays,
                               const IntegerValues& constants);
+
+// Returns the entries of `arrays` that every iteration of a loop writes, and that no other statement there may
+// touch. Names in `changed`, too, have other values from one iteration to the next.
+std::vector<CExpressionPtr> EntriesOfAll(const CStatement& loop, const std::map<std::string, CType>& arrays,
+                                         const std::set<std::string>& changed);
+
+// Returns the statement with a variable in the place of an entry of an array.
+CStatementPtr WithVariable(const CStatementPtr& statement, const CExpression& entry,
+                           const CExpressionPtr& variable);
+
+// Returns whether one of the names stands in an expression.
+bool UsesAny(const CExpression& expression, const std::set<std::string>& names);
+
+// Returns whether there is a loop in a statement, or it is one.
+bool HasLoop(const CStatement& statement);
 
 }  // namespace fusion

@@ -7,9 +7,9 @@
 namespace fusion {
 namespace {
 
-using Kind = CExpression::Kind;
+using ExpressionKind = CExpression::Kind;
 
-CExpressionPtr Make(Kind kind, std::string text, std::vector<CExpressionPtr> operands) {
+CExpressionPtr Make(ExpressionKind kind, std::string text, std::vector<CExpressionPtr> operands) {
   auto expression = std::make_shared<CExpression>();
   expression->kind = kind;
   if (!operands.empty()) expression->position = operands[0]->position;
@@ -19,7 +19,7 @@ CExpressionPtr Make(Kind kind, std::string text, std::vector<CExpressionPtr> ope
 }
 
 bool IsInteger(const CExpressionPtr& expression, int64_t value) {
-  return expression->kind == Kind::kInteger && expression->integer == value;
+  return expression->kind == ExpressionKind::kInteger && expression->integer == value;
 }
 
 }  // namespace
@@ -31,13 +31,13 @@ CExpressionPtr CInteger(int64_t value) {
   return number;
 }
 
-CExpressionPtr CName(const std::string& name) { return Make(Kind::kName, name, {}); }
+CExpressionPtr CName(const std::string& name) { return Make(ExpressionKind::kName, name, {}); }
 
 CExpressionPtr CEntry(const std::string& array, const CExpressionPtr& index) {
-  return Make(Kind::kSubscript, array, {index});
+  return Make(ExpressionKind::kSubscript, array, {index});
 }
 CExpressionPtr CCall(const std::string& function, std::vector<CExpressionPtr> arguments) {
-  return Make(Kind::kCall, function, std::move(arguments));
+  return Make(ExpressionKind::kCall, function, std::move(arguments));
 }
 
 CExpressionPtr CBinary(const std::string& operation, const CExpressionPtr& left,
@@ -50,7 +50,7 @@ CExpressionPtr CBinary(const std::string& operation, const CExpressionPtr& left,
     if (IsInteger(right, 0)) return left;
     if (operation == "+" && IsInteger(left, 0)) return right;
   }
-  if (left->kind == Kind::kInteger && right->kind == Kind::kInteger) {
+  if (left->kind == ExpressionKind::kInteger && right->kind == ExpressionKind::kInteger) {
     int64_t result = 0;
     if (operation == "+" && !__builtin_add_overflow(left->integer, right->integer, &result))
       return CInteger(result);
@@ -58,14 +58,14 @@ CExpressionPtr CBinary(const std::string& operation, const CExpressionPtr& left,
       return CInteger(result);
     if (operation == "-" && left->integer >= right->integer) return CInteger(left->integer - right->integer);
   }
-  return Make(Kind::kBinary, operation, {left, right});
+  return Make(ExpressionKind::kBinary, operation, {left, right});
 }
 
 CExpressionPtr CSmaller(const CExpressionPtr& left, const CExpressionPtr& right) {
-  return Make(Kind::kConditional, "?", {CBinary("<", left, right), left, right});
+  return Make(ExpressionKind::kConditional, "?", {CBinary("<", left, right), left, right});
 }
 CExpressionPtr CLarger(const CExpressionPtr& left, const CExpressionPtr& right) {
-  return Make(Kind::kConditional, "?", {CBinary(">", left, right), left, right});
+  return Make(ExpressionKind::kConditional, "?", {CBinary(">", left, right), left, right});
 }
 
 CStatementPtr CDeclare(CType type, const std::string& name, const CExpressionPtr& value) {

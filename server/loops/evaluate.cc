@@ -6,7 +6,7 @@
 namespace fusion {
 namespace {
 
-using Kind = CExpression::Kind;
+using ExpressionKind = CExpression::Kind;
 
 std::optional<int64_t> Binary(const std::string& operation, int64_t a, int64_t b) {
   int64_t result = 0;
@@ -41,39 +41,39 @@ std::optional<int64_t> Binary(const std::string& operation, int64_t a, int64_t b
 std::optional<int64_t> EvaluateC(const CExpression& expression, const IntegerValues& values) {
   const auto operand = [&](size_t i) { return EvaluateC(*expression.operands[i], values); };
   switch (expression.kind) {
-    case Kind::kInteger:
+    case ExpressionKind::kInteger:
       return expression.integer;
-    case Kind::kName: {
+    case ExpressionKind::kName: {
       const auto found = values.find(expression.text);
       return found == values.end() ? std::nullopt : std::optional(found->second);
     }
-    case Kind::kUnary: {
+    case ExpressionKind::kUnary: {
       const std::optional<int64_t> value = operand(0);
       if (!value || *value == std::numeric_limits<int64_t>::min()) return std::nullopt;
       if (expression.text == "-") return -*value;
       if (expression.text == "!") return *value == 0;
       return std::nullopt;
     }
-    case Kind::kCast:
+    case ExpressionKind::kCast:
       return IsIntegerType(expression.type) ? operand(0) : std::nullopt;
-    case Kind::kConditional: {
+    case ExpressionKind::kConditional: {
       const std::optional<int64_t> condition = operand(0);
       if (!condition) return std::nullopt;
       return operand(*condition != 0 ? 1 : 2);
     }
-    case Kind::kCall: {
+    case ExpressionKind::kCall: {
       if ((expression.text != "min" && expression.text != "max") || expression.operands.size() != 2)
         return std::nullopt;
       const std::optional<int64_t> a = operand(0), b = operand(1);
       if (!a || !b) return std::nullopt;
       return expression.text == "min" ? std::min(*a, *b) : std::max(*a, *b);
     }
-    case Kind::kBinary: {
+    case ExpressionKind::kBinary: {
       const std::optional<int64_t> a = operand(0), b = operand(1);
       return a && b ? Binary(expression.text, *a, *b) : std::nullopt;
     }
-    case Kind::kReal:
-    case Kind::kSubscript:
+    case ExpressionKind::kReal:
+    case ExpressionKind::kSubscript:
       return std::nullopt;
   }
   return std::nullopt;

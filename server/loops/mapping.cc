@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/loops/build_c.h"
 #include "server/loops/nest.h"
+#include "server/loops/strips.h"
 #include "server/loops/sums.h"
 
 namespace fusion {
@@ -19,6 +20,7 @@ using Kind = CStatement::Kind;
 constexpr int kMostTiled = 3;      // loops of one kernel that are cut into tiles
 constexpr int kMostAnalyses = 16;  // of dependences, beside those of the check: each may take a second
 constexpr int64_t kMostThreads = 1024, kMostGranularity = 8, kMostSumBlocks = 1024;
+constexpr int64_t kShortestStrip = 8, kLongestStrip = 32;
 // Loops of the host around a sum that nobody asks for: each run of it is two launches.
 constexpr size_t kMostLoopsAroundSum = 1;
 
@@ -585,16 +587,36 @@ class Mapper {
   }
 
   // The parameters of a program are the same for all of its kernels, by their names.
-  std::string Shape(const std::string& name, int64_t most) {
+  std::string Shape(const std::string& name, int64_t most, int64_t least = 1) {
     auto known = shape_names_.find(name);
     if (known == shape_names_.end()) {
       known = shape_names_.emplace(name, Fresh(name)).first;
-      mapped_.shapes.push_back({.name = known->second, .position = {}, .low = 1, .high = most});
+      mapped_.shapes.push_back({.name = known->second, .position = {}, .low = least, .high = most});
     }
     return known->second;
   }
 
-  CStatementPtr Tiled(const std::vector<CStatementPtr>& loops, const CStatementPtr& inner) {
+  // Returns whether all threads of a block can go through the loop together.
+  bool MayShareStrips(const std::vector<CStatementPtr>& loops, const CStatement& serial) const {
+    if (options_.as_written || !MayBeInStrips(serial)) return false;
+    for (const CExpressionPtr& bound : {serial.start, serial.bound}) {
+      if (ReadsMemory(*bound) || UsesAssigned(*bound)) return false;
+      for (const CStatementPtr& loop : loops)
+        if (Uses(*bound, loop->variable.name)) return false;
+    }
+    return true;
+  }
+
+  CStatementPtr Tiled(const std::vector<CStatementPtr>& loops, const CStatementPtr& all) {
+    CStatementPtr inner = Unwrapped(all), strips;
+    if (MayShareStrips(loops, *inner)) {
+      const CExpressionPtr length = CName(Shape("K0", kLongestStrip, kShortestStrip));
+      const std::shared_ptr<CStatement> loop = CCount(Counter("w"), StripCount(*inner, length), inner, false);
+      loop->variable.type = inner->variable.type;
+      loop->strips = true;
+      inner = StripOf(*inner, CName(loop->variable.name), length);
+      strips = loop;
+    }
     std::vector<CStatementPtr> body;
     std::vector<CExpressionPtr> guards, ranges;  // of counts, and of counters
     struct Dimension {
@@ -668,6 +690,7 @@ class Mapper {
     };
     around(&Dimension::part, &Dimension::granularity, false);
     around(&Dimension::thread, &Dimension::threads, true);
+    if (strips != nullptr) nest = WithBody(*strips, nest);
     around(&Dimension::block, &Dimension::blocks, true);
     auto placed = std::make_shared<CStatement>(*nest);
     placed->position = loops[0]->position;

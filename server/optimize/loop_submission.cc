@@ -216,10 +216,14 @@ absl::StatusOr<std::shared_ptr<const LoopSubmission>> CheckLoopSubmission(const 
                        [&](const CParameter& parameter) { return parameter.name == name; });
   });
 
-  const IntegerValues values = ScopeValues(constants, submission->sizes);
+  // In the text as it was written, where the smallest tiles leave most to the loops over them.
+  IntegerValues smallest = submission->sizes;
+  for (const CParameter& parameter : submission->reference.program.parameters)
+    smallest.emplace(parameter.name, parameter.low);
+  const IntegerValues values = ScopeValues(constants, smallest);
   Depth depth;
   std::set<std::string> divisors;
-  for (const CRegion& region : submission->mapped.program.regions) {
+  for (const CRegion& region : submission->reference.program.regions) {
     AddDepth(*region.statement, values, 1, &depth);
     AddDivisors(*region.statement, &divisors);
   }

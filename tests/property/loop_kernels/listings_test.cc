@@ -210,11 +210,84 @@ TEST(ListingsTest, BoundsThatAreConditions) {
 
 TEST(ListingsTest, LoopsOfPolyBench) {
   Compare(kGemm, "gemm.c",
-          {{{{"ni", 33}, {"nj", 21}, {"nk", 17}}, {{"s0", 2}, {"B0", 8}, {"s1", 2}, {"B1", 4}}}});
+          {{{{"ni", 33}, {"nj", 21}, {"nk", 17}}, {{"s0", 2}, {"B0", 8}, {"s1", 2}, {"B1", 4}, {"K0", 8}}},
+           {{{"ni", 16}, {"nj", 24}, {"nk", 3}}, {{"s0", 1}, {"B0", 8}, {"s1", 2}, {"B1", 4}, {"K0", 4}}}});
   Compare(kTriangle, "triangle.c", {{{{"n", 37}}, {{"s0", 2}, {"B0", 8}, {"s1", 1}, {"B1", 4}}}});
   Compare(kOddSteps, "steps.c",
           {{{{"n", 53}}, {{"s0", 2}, {"B0", 4}}}, {{{"n", 2}}, {{"s0", 1}, {"B0", 4}}}});
   Compare(kOneByOne, "bicg.c", {{{{"n", 29}}, {{"s0", 2}, {"B0", 4}, {"G", 2}}}});
+}
+
+// Strips of loops that begin behind 0, include their bound, have conditions, add to two arrays, or are empty.
+constexpr char kStrips[] = R"(
+int n, m, first, last;
+float a[n][m], b[m][n], c[n][n], rows[n];
+int counts[n];
+#pragma fusion parametric
+for (int i = 0; i < n; i++)
+    for (int k = first; k <= last; k++) {
+        float x = a[i][k] * 2;
+        x += b[k][i];
+        rows[i] += x;
+        if (x > 0.5f) counts[i] = counts[i] + k;
+    }
+#pragma fusion parametric
+for (int i = 0; i < n; i++)
+    for (int j = 0; j < n; j++)
+        for (int k = first; k < last - 4; k++)
+            c[i][j] = c[i][j] * 0.5f + a[i][k] * b[k][j];
+)";
+TEST(StripsTest, OfAllKinds) {
+  const IntegerValues shape = {{"s0", 2}, {"B0", 8}, {"s1", 2}, {"B1", 4}, {"K0", 8}};
+  IntegerValues other = shape;
+  other["K0"] = 4, other["s0"] = 1, other["B1"] = 3;
+  Compare(kStrips, "strips.c",
+          {{{{"n", 37}, {"m", 29}, {"first", 3}, {"last", 28}}, shape},
+           {{{"n", 16}, {"m", 40}, {"first", 0}, {"last", 39}}, shape},
+           {{{"n", 9}, {"m", 9}, {"first", 5}, {"last", 4}}, shape},
+           {{{"n", 21}, {"m", 12}, {"first", 1}, {"last", 10}}, other}});
+}
+
+// Returns the kernels of a text, with parts in shared memory.
+LoopCode CodeOf(const std::string& text, const IntegerValues& shape) {
+  ErrorList errors("text.c");
+  const auto checked = CheckLoops(text, "text.c");
+  EXPECT_TRUE(checked.ok()) << checked.status();
+  if (!checked.ok()) return {};
+  LoopCode code = LowerLoops(MapLoops(*checked, {}, &errors), {.constants = shape, .cached = true}, &errors);
+  EXPECT_TRUE(errors.empty()) << errors.ToStatus();
+  return code;
+}
+
+TEST(StripsTest, ThreadsKeepTheirSumsAndShareWhatTheyRead) {
+  const LoopCode code = CodeOf(kGemm, {{"s0", 2}, {"B0", 8}, {"s1", 4}, {"B1", 4}, {"K0", 16}});
+  ASSERT_EQ(code.kernels.size(), 2u);
+  const LoopKernel& product = code.kernels[1];
+  EXPECT_THAT(product.cached, ::testing::UnorderedElementsAre("A", "B"));
+  // Two buffers for 16 columns of 16 rows of A, and 16 columns of 16 rows of B, with 16 bytes behind each row.
+  EXPECT_EQ(product.shared_bytes, 2 * (16 * (16 + 2) + 16 * (16 + 2)) * 8);
+  ASSERT_EQ(product.kernel.sections[0].lane_variables.size(), 1u);
+  EXPECT_EQ(product.kernel.sections[0].lane_variables[0].extents, "[4][2]");
+}
+
+// Loops whose ends differ between threads, and those that read other entries of what they write.
+constexpr char kNoStrips[] = R"(
+int n;
+float a[n][n], b[n], c[n];
+#pragma fusion parametric
+for (int i = 0; i < n; i++)
+    for (int k = 0; k < i; k++)
+        b[i] += a[i][k];
+#pragma fusion parametric
+for (int i = 0; i < n; i++)
+    for (int k = 1; k < n; k++)
+        a[i][k] += a[i][k - 1] * c[i];
+)";
+TEST(StripsTest, NotWhereThreadsDiffer) {
+  const LoopCode code = CodeOf(kNoStrips, {{"s0", 1}, {"B0", 8}});
+  ASSERT_EQ(code.kernels.size(), 2u);
+  for (const LoopKernel& kernel : code.kernels)
+    EXPECT_TRUE(kernel.kernel.sections[0].lane_variables.empty());
 }
 
 }  // namespace
