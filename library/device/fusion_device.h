@@ -12,6 +12,7 @@
 #define FUSION_CUDA 1
 #define FUSION_FN __device__ __forceinline__
 #define FUSION_UNROLL _Pragma("unroll")
+#define FUSION_UNROLL_ON_DEVICE FUSION_UNROLL
 #define FUSION_NO_UNROLL _Pragma("unroll 1")
 #define FUSION_RESTRICT __restrict__
 #else
@@ -28,6 +29,7 @@
 #ifndef FUSION_UNROLL  // else by tests, to which fast code is not worth the time that compilers take for it
 #define FUSION_UNROLL _Pragma("GCC unroll 1024")
 #endif
+#define FUSION_UNROLL_ON_DEVICE
 #define FUSION_NO_UNROLL _Pragma("GCC unroll 1")
 #define FUSION_RESTRICT __restrict__
 #endif

@@ -15,7 +15,7 @@ using Kind = CStatement::Kind;
 constexpr int64_t kMostOfThread = 64;    // entries, that registers may hold
 constexpr int64_t kMostOfBlock = 32768;  // likewise: a host has them in memory
 // Statements of a loop that is unrolled altogether.
-constexpr int64_t kMostUnrolled = 512;
+constexpr int64_t kMostUnrolled = 1024;
 
 bool ReadsMemory(const CExpression& expression) {
   return expression.kind == CExpression::Kind::kSubscript || expression.kind == CExpression::Kind::kCall ||
@@ -158,7 +158,7 @@ CStatementPtr WithWholeStrips(const CStatementPtr& statement, const IntegerValue
   if (!length) return copy;
   auto whole = std::make_shared<CStatement>(*copy), rest = std::make_shared<CStatement>(*copy);
   whole->bound = end;
-  whole->parts = *length * CountAssignments(*copy, constants) <= kMostUnrolled;
+  whole->strips = *length * CountAssignments(*copy, constants) <= kMostUnrolled;
   rest->bound = bound;
   auto branches = std::make_shared<CStatement>();
   branches->kind = Kind::kIf;

@@ -33,7 +33,8 @@ std::optional<KeptOverStrips> KeepOverStrips(const CStatement& loop,
                                              const std::map<std::string, CType>& arrays,
                                              const IntegerValues& constants, int64_t threads, int first);
 
-// Strips of full length have a loop of their own, whose number of iterations is known.
+// Strips of full length have a loop of their own, whose number of iterations is known; where it has few
+// statements, it is marked as a loop over strips itself, which devices unroll.
 CStatementPtr WithWholeStrips(const CStatementPtr& statement, const IntegerValues& constants);
 
 }  // namespace fusion

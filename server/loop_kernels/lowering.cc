@@ -604,6 +604,7 @@ class KernelLowering {
         break;
       case Kind::kFor:
         if (statement.parts) lines.push_back("FUSION_UNROLL");
+        if (statement.strips) lines.push_back("FUSION_UNROLL_ON_DEVICE");
         lines.push_back(Header(statement) + " {");
         indented(*statement.body[0]);
         lines.push_back("}");

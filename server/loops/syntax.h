@@ -92,7 +92,7 @@ struct CStatement {
   bool meta = false;      // meta_for
   bool declares = false;  // its counter
   bool parts = false;     // its iterations are independent, and all one thread's: of no text
-  bool strips = false;    // its iterations are strips of one loop, none of which is empty: of no text
+  bool strips = false;    // over strips of another loop, none of which is empty, or over all of one: of no text
   CExpressionPtr start, bound, step;
   std::string relation;                // "<", "<=", ">", ">="
   bool down = false;                   // the step is subtracted
