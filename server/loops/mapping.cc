@@ -10,6 +10,7 @@
 #include "server/loops/build_c.h"
 #include "server/loops/nest.h"
 #include "server/loops/strips.h"
+#include "server/loops/sum_in_entry.h"
 #include "server/loops/sums.h"
 
 namespace fusion {
@@ -330,10 +331,13 @@ class Mapper {
   }
 
   // --- Kernels ---
-  CStatementPtr Kernel(const CStatementPtr& loop) {
-    if (options_.as_written) return AsWritten(loop);
+  CStatementPtr Kernel(const CStatementPtr& marked) {
+    if (options_.as_written) return AsWritten(marked);
+    const CStatementPtr loop = WithSumsInEntries(marked);
     Ask(*loop->body[0]);
-    const std::vector<CStatementPtr> parts = Parts(loop->body[0]);
+    // It is worth it where one of them has parallel loops, or can be done in strips.
+    std::vector<CStatementPtr> parts = PartsWithStrips({loop}, loop->body[0]);
+    if (parts.size() < 2 && HasParallel(*loop->body[0])) parts = Parts(loop->body[0]);
     if (parts.size() > 1 && MayDistribute(*loop)) {
       std::vector<CStatementPtr> kernels;
       for (const CStatementPtr& part : parts) kernels.push_back(Kernel(WithBody(*loop, part)));
@@ -352,6 +356,33 @@ class Mapper {
       inner = Sunk(inner->body[0]);
     }
     return Tiled(FastestLast(std::move(tiled)), inner);
+  }
+
+  // The parts of a body, or of that of a parallel loop which is all that it has, if one can be done in strips.
+  std::vector<CStatementPtr> PartsWithStrips(std::vector<CStatementPtr> around, const CStatementPtr& body) {
+    const CStatementPtr inner = Unwrapped(body);
+    if (inner->kind == Kind::kFor && Of(*inner).parallel) {
+      around.push_back(inner);
+      std::vector<CStatementPtr> parts = PartsWithStrips(around, inner->body[0]);
+      if (parts.size() < 2) return {body};
+      for (CStatementPtr& part : parts) part = WithBody(*inner, part);
+      return parts;
+    }
+    std::vector<CStatementPtr> parts = Parts(body);
+    const auto shared = [&](const CStatementPtr& part) { return SharedLoop(around, part) != nullptr; };
+    return std::any_of(parts.begin(), parts.end(), shared) ? parts : std::vector<CStatementPtr>{body};
+  }
+  CStatementPtr WithSumsInEntries(const CStatementPtr& statement) {
+    if (statement->kind == Kind::kFor)
+      return WithBody(*statement, WithSumsInEntries(Unwrapped(statement->body[0])));
+    const CStatementPtr sum =
+        SumInEntry(*statement, region_->scope, [&](const CStatement& loop, const CStatementPtr& body) {
+          return WithBody(loop, body);
+        });
+    if (sum != nullptr) return Unwrapped(sum);
+    auto copy = std::make_shared<CStatement>(*statement);
+    for (CStatementPtr& inner : copy->body) inner = WithSumsInEntries(inner);
+    return copy;
   }
 
   CStatementPtr AsWritten(const CStatementPtr& loop) {
@@ -490,12 +521,11 @@ class Mapper {
   }
 
   // A loop over several statements whose iterations are apart does the same as a loop over each, one after
-  // the other, unless scalars carry something from one to the next. It is worth it where one of them has
-  // parallel loops.
+  // the other, unless scalars carry something from one to the next.
   bool MayDistribute(const CStatement& loop) {
     for (const std::string& scalar : AssignedOutside(loop))
       if (!IsCounterAlone(loop, scalar)) return false;
-    return HasParallel(*loop.body[0]);
+    return true;
   }
 
   // `serial` is a loop around a parallel one alone, or around serial loops around one. Returns the parallel
@@ -596,25 +626,45 @@ class Mapper {
     return known->second;
   }
 
-  // Returns whether all threads of a block can go through the loop together.
-  bool MayShareStrips(const std::vector<CStatementPtr>& loops, const CStatement& serial) const {
-    if (options_.as_written || !MayBeInStrips(serial)) return false;
-    for (const CExpressionPtr& bound : {serial.start, serial.bound}) {
-      if (ReadsMemory(*bound) || UsesAssigned(*bound)) return false;
-      for (const CStatementPtr& loop : loops)
-        if (Uses(*bound, loop->variable.name)) return false;
+  // Returns the loop that all threads of a block can go through together: all that a body has, but for
+  // declarations before it. Else null.
+  CStatementPtr SharedLoop(const std::vector<CStatementPtr>& loops, const CStatementPtr& body) const {
+    if (options_.as_written) return nullptr;
+    CStatementPtr loop = Unwrapped(body);
+    std::set<std::string> own;
+    for (const CStatementPtr& around : loops) own.insert(around->variable.name);
+    if (loop->kind == Kind::kBlock && !loop->body.empty()) {
+      for (size_t i = 0; i + 1 < loop->body.size(); ++i) {
+        if (!IsPure(*loop->body[i])) return nullptr;
+        own.insert(loop->body[i]->variable.name);
+      }
+      loop = loop->body.back();
     }
-    return true;
+    if (!MayBeInStrips(*loop)) return nullptr;
+    for (const CExpressionPtr& bound : {loop->start, loop->bound}) {
+      if (ReadsMemory(*bound) || UsesAssigned(*bound)) return nullptr;
+      for (const std::string& name : own)
+        if (Uses(*bound, name)) return nullptr;
+    }
+    return loop;
   }
 
   CStatementPtr Tiled(const std::vector<CStatementPtr>& loops, const CStatementPtr& all) {
     CStatementPtr inner = Unwrapped(all), strips;
-    if (MayShareStrips(loops, *inner)) {
+    if (const CStatementPtr serial = SharedLoop(loops, inner); serial != nullptr) {
       const CExpressionPtr length = CName(Shape("K0", kLongestStrip, kShortestStrip));
-      const std::shared_ptr<CStatement> loop = CCount(Counter("w"), StripCount(*inner, length), inner, false);
-      loop->variable.type = inner->variable.type;
+      const std::shared_ptr<CStatement> loop =
+          CCount(Counter("w"), StripCount(*serial, length), serial, false);
+      loop->variable.type = serial->variable.type;
       loop->strips = true;
-      inner = StripOf(*inner, CName(loop->variable.name), length);
+      const CStatementPtr strip = StripOf(*serial, CName(loop->variable.name), length);
+      if (serial == inner) {
+        inner = strip;
+      } else {
+        auto block = std::make_shared<CStatement>(*inner);
+        block->body.back() = strip;
+        inner = block;
+      }
       strips = loop;
     }
     std::vector<CStatementPtr> body;

@@ -89,8 +89,8 @@ TEST(ListingsTest, Multiplication) {
 }
 TEST(ListingsTest, MultiplicationInOpenMp) {
   Compare(Listing("matmul_openmp.c"), "matmul_openmp.c",
-          {{{{"N", 70}, {"G", 1}}, {{"s0", 2}, {"B0", 16}, {"s1", 1}, {"B1_", 4}, {"B1", 1}}},
-           {{{"N", 33}, {"G", 1}}, {{"s0", 1}, {"B0", 8}, {"s1", 2}, {"B1_", 8}, {"B1", 1}}}});
+          {{{{"N", 70}, {"G", 1}}, {{"s0", 2}, {"B0", 16}, {"s1", 1}, {"B1_", 4}, {"B1", 1}, {"K0", 8}}},
+           {{{"N", 33}, {"G", 1}}, {{"s0", 1}, {"B0", 8}, {"s1", 2}, {"B1_", 8}, {"B1", 1}, {"K0", 16}}}});
 }
 TEST(ListingsTest, Addition) {
   Compare(Listing("addition.c"), "addition.c",
@@ -288,6 +288,57 @@ TEST(StripsTest, NotWhereThreadsDiffer) {
   ASSERT_EQ(code.kernels.size(), 2u);
   for (const LoopKernel& kernel : code.kernels)
     EXPECT_TRUE(kernel.kernel.sections[0].lane_variables.empty());
+}
+
+// Sums in scalars: for an entry that they begin with, for one that they do not, and for what is more than an entry.
+constexpr char kScalarSums[] = R"(
+int n, m;
+float a[n][m], b[m], c[n], d[n*n];
+double e[n];
+#pragma fusion parametric
+for (int i = 0; i < n; i++) {
+    float sum = c[i];
+    for (int k = 0; k < m; k++) {
+        float x = a[i][k];
+        sum -= x * b[k];
+    }
+    c[i] = sum;
+}
+#pragma fusion parametric
+for (int i = 0; i < n; i++)
+    for (int j = 0; j < n; j++) {
+        float sum;
+        int place = i * n + j;
+        sum = b[0] * 2;
+        for (int k = 0; k < m; k++)
+            sum = sum * 0.5f + (k != j ? a[i][k] * a[j][k] : b[k]);
+        d[place] = sum;
+    }
+#pragma fusion parametric
+for (int i = 0; i < n; i++) {
+    float sum = 0;
+    for (int k = 0; k < m; k++)
+        sum += a[i][k];
+    e[i] = sum;
+}
+#pragma fusion parametric
+for (int i = 0; i < n; i++) {
+    float sum = c[i] + 1;
+    for (int k = 0; k < m; k++)
+        sum += a[i][k] * c[i];
+    c[i] = sum;
+}
+)";
+TEST(StripsTest, OfSumsInScalars) {
+  const IntegerValues shape = {{"s0", 2}, {"B0", 8}, {"s1", 2}, {"B1", 4}, {"K0", 8}};
+  Compare(kScalarSums, "scalars.c",
+          {{{{"n", 19}, {"m", 21}}, shape}, {{{"n", 8}, {"m", 16}}, shape}, {{{"n", 3}, {"m", 1}}, shape}});
+  const LoopCode code = CodeOf(kScalarSums, shape);
+  std::vector<size_t> kept;
+  for (const LoopKernel& kernel : code.kernels)
+    kept.push_back(kernel.kernel.sections[0].lane_variables.size());
+  // The third sum is of another type than its entry, the fourth one reads the entry.
+  EXPECT_THAT(kept, ::testing::ElementsAre(1u, 0u, 1u, 0u, 0u));
 }
 
 }  // namespace
