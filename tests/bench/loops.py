@@ -2,9 +2,14 @@
 """Times the loops of examples/loops as jobs, each at two sizes, and prints a table for BENCHMARKS.md.
 
   tests/bench/loops.py [--client PATH] [--target cuda|host] [--only NAME]... [--small] [--submit=OPTION]... [--json FILE] [--export DIR]
+                       [--cases-output FILE]
+
+With --cases-output FILE all cases that were timed are written to FILE, of which build/release/tests/loops_replay predicts anew; --submit=--measure-all
+times all that were looked for.
 """
 
 import argparse
+import datetime
 import json
 import pathlib
 import subprocess
@@ -54,6 +59,15 @@ def regret(candidates):
     return first["measured_seconds"]["median"] / timed[0]["measured_seconds"]["median"]
 
 
+def timed_cases(result):
+    """What loops_replay reads of a job's cases that are OK."""
+    return [{"description": one["description"], "parameters": one.get("parameters", {}), "cached": ", shared " in one["description"],
+             "predicted_rank": one["predicted_rank"], "predicted": one["predicted_seconds"],
+             **{key: one["measured_seconds"][key] for key in ("median", "low", "high")},
+             "kernels": [{key: kernel[key] for key in ("blocks", "threads", "registers", "spill_bytes", "shared_bytes")} for kernel in one["kernels"]]}
+            for one in result["candidates"] if one["outcome"] == "OK"]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--client", default=str(ROOT / "build/release/bin/fusion-client"))
@@ -63,13 +77,17 @@ def main():
     parser.add_argument("--submit", action="append", default=[])
     parser.add_argument("--json")
     parser.add_argument("--export")
+    parser.add_argument("--cases-output")
     arguments = parser.parse_args()
     rows, failed = [], 0
     table = {"device": "", "rows": rows}
+    cases = {"schema": "fusion.measured_loops/1", "date": datetime.date.today().isoformat(), "device": "", "rows": []}
 
     def write():
         if arguments.json:
             pathlib.Path(arguments.json).write_text(json.dumps(table, indent=1) + "\n")
+        if arguments.cases_output:
+            pathlib.Path(arguments.cases_output).write_text(json.dumps(cases, separators=(",", ":")) + "\n")
 
     print("| loops | sizes | plain (us) | rank 1 (us) | speed-up | case | timed |\n| --- | --- | --- | --- | --- | --- | --- |")
     for name, both in SIZES.items():
@@ -92,7 +110,8 @@ def main():
             rows.append({"name": name, "sizes": sizes, "plain_us": plain, "rank1_us": first, "speedup": best["speedup"], "case": best["description"],
                          "timed": len(result["candidates"]), "predicted_rank": best["predicted_rank"], "regret": regret(result["candidates"]),
                          "largest_error": best["max_relative_error"], "tolerance": best["tolerance"]})
-            table["device"] = result["device"]["name"]
+            table["device"] = cases["device"] = result["device"]["name"]
+            cases["rows"].append({"name": name, "sizes": sizes, "cases": timed_cases(result)})
             write()
             print(f"| {name} | {shown} | {plain:.1f} | {first:.1f} | {best['speedup']:.2f} | {best['description']} | {len(result['candidates'])} |", flush=True)
     return 1 if failed else 0
