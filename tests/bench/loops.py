@@ -56,7 +56,7 @@ def regret(candidates):
     # The plain case stands first whatever is predicted.
     predicted = sorted(timed, key=lambda one: one["predicted_rank"])
     first = predicted[1] if len(predicted) > 1 and predicted[0]["predicted_rank"] == 1 else predicted[0]
-    return first["measured_seconds"]["median"] / timed[0]["measured_seconds"]["median"]
+    return first["measured_seconds"]["median"] / min(one["measured_seconds"]["median"] for one in timed)
 
 
 def timed_cases(result):
