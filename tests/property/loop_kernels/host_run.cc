@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <map>
 #include <random>
 
 #include "absl/strings/str_cat.h"
@@ -109,42 +108,52 @@ void RunSerial(const SharedObject& object, const std::string& name, const LoopIn
   run(integers.data(), scalars.data(), addresses.data());
 }
 
+absl::Status ForEachCall(const LoopCode& code, const LoopInterface& interface, const IntegerValues& values,
+                         const std::vector<uint64_t>& arrays,
+                         const std::map<std::string, uint64_t>& workspaces, const OnCall& launch) {
+  return ForEachLaunch(code, values,
+                       [&](int number, int64_t blocks, const IntegerValues& now) -> absl::Status {
+                         const LoopKernel& kernel = code.kernels[number];
+                         std::vector<uint64_t> arguments;
+                         for (const LoopArgument& argument : kernel.arguments) {
+                           uint64_t& bytes = arguments.emplace_back(0);
+                           if (argument.kind == LoopArgument::Kind::kInteger) {
+                             const auto value = now.find(argument.name);
+                             if (value == now.end())
+                               return absl::InvalidArgumentError(argument.name + " has no value");
+                             bytes = static_cast<uint64_t>(value->second);
+                           } else if (argument.kind == LoopArgument::Kind::kScalar) {
+                             const float narrow = kScalar;
+                             if (argument.type == CType::kFloat)
+                               std::memcpy(&bytes, &narrow, 4);
+                             else
+                               std::memcpy(&bytes, &kScalar, 8);
+                           } else if (argument.kind == LoopArgument::Kind::kWorkspace) {
+                             bytes = workspaces.at(argument.name);
+                           } else {
+                             for (size_t i = 0; i < interface.arrays.size(); ++i)
+                               if (interface.arrays[i].variable.name == argument.name) bytes = arrays[i];
+                           }
+                         }
+                         return launch(kernel, blocks, std::move(arguments));
+                       });
+}
+
 void RunKernels(const SharedObject& object, const LoopCode& code, const LoopInterface& interface,
                 const IntegerValues& values, ArrayBytes* arrays) {
-  std::map<std::string, std::vector<char>> workspaces;
-  for (const CVariable& workspace : code.workspaces)
-    workspaces[workspace.name].resize(8 * static_cast<size_t>(EntriesOf(workspace, values).value_or(0)));
-  const absl::Status done =
-      ForEachLaunch(code, values, [&](int number, int64_t blocks, const IntegerValues& now) -> absl::Status {
-        const LoopKernel& kernel = code.kernels[number];
-        std::vector<std::vector<char>> held;
-        for (const LoopArgument& argument : kernel.arguments) {
-          std::vector<char> bytes(8);
-          if (argument.kind == LoopArgument::Kind::kInteger) {
-            const auto value = now.find(argument.name);
-            if (value == now.end()) return absl::InvalidArgumentError(argument.name + " has no value");
-            const long long wide = value->second;
-            std::memcpy(bytes.data(), &wide, 8);
-          } else if (argument.kind == LoopArgument::Kind::kScalar) {
-            const float narrow = kScalar;
-            if (argument.type == CType::kFloat)
-              std::memcpy(bytes.data(), &narrow, 4);
-            else
-              std::memcpy(bytes.data(), &kScalar, 8);
-          } else if (argument.kind == LoopArgument::Kind::kWorkspace) {
-            void* const address = workspaces.at(argument.name).data();
-            std::memcpy(bytes.data(), &address, 8);
-          } else {
-            for (size_t i = 0; i < interface.arrays.size(); ++i)
-              if (interface.arrays[i].variable.name == argument.name) {
-                void* const address = (*arrays)[i].data();
-                std::memcpy(bytes.data(), &address, 8);
-              }
-          }
-          held.push_back(std::move(bytes));
-        }
+  std::vector<uint64_t> addresses;
+  for (std::vector<char>& array : *arrays) addresses.push_back(reinterpret_cast<uint64_t>(array.data()));
+  std::map<std::string, std::vector<char>> held;
+  std::map<std::string, uint64_t> workspaces;
+  for (const CVariable& workspace : code.workspaces) {
+    held[workspace.name].resize(8 * static_cast<size_t>(EntriesOf(workspace, values).value_or(0)));
+    workspaces[workspace.name] = reinterpret_cast<uint64_t>(held[workspace.name].data());
+  }
+  const absl::Status done = ForEachCall(
+      code, interface, values, addresses, workspaces,
+      [&](const LoopKernel& kernel, int64_t blocks, std::vector<uint64_t> arguments) {
         std::vector<void*> pointers;
-        for (std::vector<char>& bytes : held) pointers.push_back(bytes.data());
+        for (uint64_t& bytes : arguments) pointers.push_back(&bytes);
         const auto run = reinterpret_cast<void (*)(long long, void* const*)>(object.Find(kernel.kernel.name));
         run(blocks, pointers.data());
         return absl::OkStatus();

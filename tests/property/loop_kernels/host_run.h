@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "server/loop_kernels/interface.h"
 #include "server/loop_kernels/lowering.h"
 
@@ -42,5 +45,13 @@ void RunSerial(const SharedObject& object, const std::string& name, const LoopIn
                const IntegerValues& values, ArrayBytes* arrays);
 void RunKernels(const SharedObject& object, const LoopCode& code, const LoopInterface& interface,
                 const IntegerValues& values, ArrayBytes* arrays);
+
+// Calls `launch` for each launch with the values of its arguments, the bytes of each first: addresses of the
+// interface's arrays and of the workspaces as given.
+using OnCall =
+    std::function<absl::Status(const LoopKernel&, int64_t blocks, std::vector<uint64_t> arguments)>;
+absl::Status ForEachCall(const LoopCode& code, const LoopInterface& interface, const IntegerValues& values,
+                         const std::vector<uint64_t>& arrays,
+                         const std::map<std::string, uint64_t>& workspaces, const OnCall& launch);
 
 }  // namespace fusion::testing
