@@ -7,35 +7,35 @@
 #include <optional>
 #include <utility>
 
+#include "server/loop_kernels/loop_time.h"
+#include "server/loop_kernels/modelled_kernel.h"
 #include "server/loop_kernels/nest_values.h"
 #include "server/parse/error_list.h"
 
 namespace fusion {
 namespace {
 
-constexpr double kSectorBytes = 32, kWarp = 32;
 // Estimated: an access with its index; what is computed for each entry that is written, with the loop around
 // it; an entry that is brought into shared memory.
 constexpr double kInstructionsOfAccess = 3, kInstructionsOfResult = 3, kInstructionsOfFill = 20;
-// A load from memory, seen on an H200; instructions that are issued while others wait.
-constexpr double kLoadSeconds = 0.7e-6, kIssueOverlap = 2;
 constexpr double kHostLanes = 8, kInstructionsOfHostBlock = 60;
 
 }  // namespace
 
-LoopPredictor::LoopPredictor(const MappedLoops& mapped) {
+LoopPredictor::LoopPredictor(const MappedLoops& mapped, const std::set<std::string>& constants) {
+  const std::vector<ModelledKernel> modelled = ModelledKernels(mapped);
   for (const CRegion& region : mapped.program.regions) {
     ErrorList scratch("");
     const std::shared_ptr<const Nest> nest = BuildNest(mapped.program, region, &scratch);
     for (KernelLoops& loops : KernelsOf(*nest)) {
       std::vector<TouchedBox> boxes = BoxesOf(*nest, loops);
-      kernels_.push_back({nest, std::move(loops), std::move(boxes)});
+      LoopWorkCounter counter(nest, loops, modelled[kernels_.size()], constants);
+      kernels_.push_back({nest, std::move(loops), std::move(boxes), std::move(counter)});
     }
   }
 }
 
-KernelTraits LoopPredictor::Traits(size_t kernel, const IntegerValues& known, bool cached,
-                                   const DeviceDescription& device) const {
+KernelTraits LoopPredictor::Traits(size_t kernel, const IntegerValues& known, bool cached) const {
   const Nest& nest = *kernels_[kernel].nest;
   const KernelLoops& loops = kernels_[kernel].loops;
   const std::vector<TouchedBox>& boxes = kernels_[kernel].boxes;
@@ -61,8 +61,7 @@ KernelTraits LoopPredictor::Traits(size_t kernel, const IntegerValues& known, bo
           trips[loop];
   }
   const NestLoop& lane = nest.loops[loops.metas.back()];
-  const double lane_trips = std::clamp<double>(trips[loops.metas.back()], 1, kWarp);
-  const bool simt = TargetOf(device.target()).simt();
+  const double lane_trips = std::max(trips[loops.metas.back()], 1.0);
 
   KernelTraits traits;
   traits.blocks = static_cast<int64_t>(std::clamp(blocks, 1.0, 2147483647.0));
@@ -79,7 +78,6 @@ KernelTraits LoopPredictor::Traits(size_t kernel, const IntegerValues& known, bo
   };
   std::map<int, double> largest_boxes;  // bytes of an array that all blocks touch, each for itself
   std::map<int, bool> in_shared;
-  double fills = 0;  // of shared memory, by a block, one after the other
   for (const TouchedBox& box : boxes) {
     double entries = 1;
     bool known = true;
@@ -103,8 +101,6 @@ KernelTraits LoopPredictor::Traits(size_t kernel, const IntegerValues& known, bo
       if (!nest.accesses[use.access].writes) in_shared[use.access] = true;
     traits.shared_bytes += static_cast<int64_t>(entries * entry_bytes(first));
     traits.instructions += entries * times * kInstructionsOfFill;
-    traits.phases_apart = true;
-    fills = std::max(fills, times / std::max(blocks, 1.0));
   }
   for (int number = 0; number < static_cast<int>(nest.accesses.size()); ++number) {
     const NestAccess& access = nest.accesses[number];
@@ -125,33 +121,20 @@ KernelTraits LoopPredictor::Traits(size_t kernel, const IntegerValues& known, bo
     traits.instructions += count * kInstructionsOfAccess;
     if (in_shared.count(number) > 0) continue;
     // The stride says how far apart the entries of neighbouring lanes lie.
-    double stride = kWarp;
+    double stride = 2;
     if (flat.exact()) {
       const std::vector<Polynomial> coefficients = flat.CoefficientsOf(lane.symbol);
       const auto step = coefficients.size() < 2 ? std::optional<int64_t>(0) : values.Of(coefficients[1]);
       if (step) stride = std::abs(static_cast<double>(*step));
     }
-    const double bytes = entry_bytes(access);
-    const double sectors_of_group =
-        std::clamp(std::ceil(stride * bytes * lane_trips / kSectorBytes), 1.0, lane_trips);
-    const double sectors = sectors_of_group * (kWarp / lane_trips);
-    if (simt) {
-      // A request of a warp takes a turn of the first cache for each four sectors; as instructions of its
-      // lanes.
-      traits.instructions += count * std::max(sectors / 4, 1.0);
-      traits.cache_bytes +=
-          std::min(count / kWarp * sectors * kSectorBytes,
-                   largest_boxes.count(access.array) > 0
-                       ? largest_boxes[access.array] * std::max(1.0, sectors * kSectorBytes / (kWarp * bytes))
-                       : count / kWarp * sectors * kSectorBytes);
-    } else if (stride > 1) {
+    if (stride > 1) {
       traits.instructions += count * 4;
     } else if (access.loops.back() == loops.metas.back()) {
       // A host goes through lanes with vectors, where no loop is inside.
       traits.instructions -= count * kInstructionsOfAccess * (1 - 1 / std::min(lane_trips, kHostLanes));
     }
   }
-  if (!simt) traits.instructions += blocks * kInstructionsOfHostBlock;
+  traits.instructions += blocks * kInstructionsOfHostBlock;
   for (const NestArray& array : nest.arrays) {
     if (array.local) continue;
     double entries = 1;
@@ -168,17 +151,13 @@ KernelTraits LoopPredictor::Traits(size_t kernel, const IntegerValues& known, bo
     if (writes) traits.bytes_written += touched;
   }
   traits.flops = traits.instructions / 2;
-  traits.registers = 40;
-  if (simt) {
-    // A block waits for what it reads, and once more wherever all of its threads wait for each other.
-    const double resident =
-        std::max(1, ResidentBlocks(device, traits.threads, traits.registers, traits.shared_bytes));
-    const double turns = blocks / (resident * std::max(1, device.multiprocessors()));
-    traits.waiting_seconds = turns * kLoadSeconds * (1 + 2 * fills);
-    traits.issue_overlap = kIssueOverlap;
-  }
-  traits.bytes_in_flight_per_block = traits.threads * 16.0;
   return traits;
+}
+
+RunTimeEstimate LoopPredictor::Estimate(size_t kernel, const IntegerValues& values, bool cached, bool warm,
+                                        const CostModel& model) const {
+  return model.target().simt() ? EstimateLoopKernel(Work(kernel, values, cached, warm), model)
+                               : model.Estimate(Traits(kernel, values, cached));
 }
 
 }  // namespace fusion

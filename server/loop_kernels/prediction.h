@@ -3,9 +3,11 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "server/loop_kernels/loop_work.h"
 #include "server/loops/evaluate.h"
 #include "server/loops/footprint.h"
 #include "server/loops/mapping.h"
@@ -14,24 +16,31 @@
 
 namespace fusion {
 
-// Made once for a program; each prediction evaluates polynomials.
+// Made once for a program; each prediction evaluates polynomials. Values are those of all integers: sizes,
+// parameters, counters of the host. `cached`: what a block reads again is in shared memory.
 class LoopPredictor {
  public:
-  explicit LoopPredictor(const MappedLoops& mapped);
+  // `constants`: names that are constants in the code, as in LoopLoweringOptions.
+  LoopPredictor(const MappedLoops& mapped, const std::set<std::string>& constants);
 
-  // Returns for how many kernels Traits may be asked; they are in the order of LoopCode::kernels.
+  // Returns how many kernels there are; they are in the order of LoopCode::kernels.
   size_t kernels() const { return kernels_.size(); }
 
-  // Returns what the kernel does for these values of all integers: sizes, parameters, counters of the host.
-  // `cached`: what a block reads again is in shared memory.
-  KernelTraits Traits(size_t kernel, const IntegerValues& values, bool cached,
-                      const DeviceDescription& device) const;
+  // Returns what a launch of the kernel does on a host.
+  KernelTraits Traits(size_t kernel, const IntegerValues& values, bool cached) const;
+  // Returns what it does on a device whose threads go in warps. `warm`: its data are in the second cache.
+  LoopWork Work(size_t kernel, const IntegerValues& values, bool cached, bool warm) const {
+    return kernels_[kernel].counter.Count(values, cached, warm);
+  }
+  RunTimeEstimate Estimate(size_t kernel, const IntegerValues& values, bool cached, bool warm,
+                           const CostModel& model) const;
 
  private:
   struct Kernel {
     std::shared_ptr<const Nest> nest;
     KernelLoops loops;
     std::vector<TouchedBox> boxes;
+    LoopWorkCounter counter;
   };
   std::vector<Kernel> kernels_;
 };

@@ -19,15 +19,28 @@ constexpr size_t kMostPoints = 4000;     // values of parameters that are looked
 constexpr int64_t kLargestValue = 1024;  // of a parameter
 constexpr int kSampledLaunches = 4;      // of a kernel, for its prediction
 constexpr int64_t kPlainThreads = 256;
+// Launches of so many others find what they need in the second cache, where it fits this share of it.
+constexpr size_t kManyLaunches = 8;
+constexpr double kShareOfCache = 0.8;
 // The blocks of a sum, where a parameter says how many there are: enough for a large GPU, or for a host's
 // processors.
 constexpr double kPlainBlocks = 1024, kPlainHostBlocks = 16;
+
+std::set<std::string> NamesOf(const std::vector<CParameter>& parameters) {
+  std::set<std::string> names;
+  for (const CParameter& parameter : parameters) names.insert(parameter.name);
+  return names;
+}
 
 }  // namespace
 
 CaseFinder::CaseFinder(const LoopSubmission& submission, const MappedLoops& mapped,
                        const std::vector<CParameter>& parameters, const DeviceDescription& device)
-    : submission_(submission), mapped_(mapped), parameters_(parameters), device_(device), predictor_(mapped) {
+    : submission_(submission),
+      mapped_(mapped),
+      parameters_(parameters),
+      device_(device),
+      predictor_(mapped, NamesOf(parameters)) {
   FindWhole();
 }
 
@@ -108,11 +121,19 @@ absl::Status CaseFinder::Sample(const IntegerValues& sizes, const IntegerValues&
   IntegerValues given = sizes;
   for (const auto& [name, value] : point) given[name] = value;
   samples_.clear();
+  double bytes = 0;
+  for (const LoopArray& array : submission_.interface.arrays)
+    bytes += static_cast<double>(EntriesOf(array.variable, given).value_or(0)) *
+             (array.variable.type == CType::kDouble || array.variable.type == CType::kLong ? 8 : 4);
   std::map<int, std::vector<IntegerValues>> launches;
   FUSION_RETURN_IF_ERROR(ForEachLaunch(*code_, given, [&](int kernel, int64_t, const IntegerValues& values) {
     launches[kernel].push_back(values);
     return absl::OkStatus();
   }));
+  size_t count_of_launches = 0;
+  for (const auto& [kernel, of_kernel] : launches) count_of_launches += of_kernel.size();
+  warm_ =
+      count_of_launches >= kManyLaunches && bytes <= kShareOfCache * static_cast<double>(device_.l2_bytes());
   for (auto& [kernel, of_kernel] : launches) {
     if (static_cast<size_t>(kernel) >= predictor_.kernels()) continue;
     const size_t count = std::min<size_t>(of_kernel.size(), kSampledLaunches);
@@ -124,17 +145,18 @@ absl::Status CaseFinder::Sample(const IntegerValues& sizes, const IntegerValues&
   return absl::OkStatus();
 }
 
-std::optional<double> CaseFinder::Predict(const IntegerValues& point, bool cached,
-                                          const CostModel& model) const {
-  double seconds = model.StartSeconds();
+std::optional<LoopCase> CaseFinder::Predict(const IntegerValues& point, bool cached,
+                                            const CostModel& model) const {
+  LoopCase predicted{.parameters = point, .cached = cached, .predicted_seconds = model.StartSeconds()};
   for (const SampledLaunch& sample : samples_) {
     IntegerValues values = sample.values;
     for (const auto& [name, value] : point) values[name] = value;
-    const KernelTraits traits = predictor_.Traits(sample.kernel, values, cached, device_);
-    if (cached && traits.shared_bytes > SharedLimit()) return std::nullopt;
-    seconds += sample.weight * model.Estimate(traits).total_seconds;
+    const RunTimeEstimate estimate = predictor_.Estimate(sample.kernel, values, cached, warm_, model);
+    if (cached && estimate.shared_bytes > SharedLimit()) return std::nullopt;
+    predicted.predicted_seconds += sample.weight * estimate.total_seconds;
+    predicted.registers = std::max(predicted.registers, estimate.registers);
   }
-  return seconds;
+  return predicted;
 }
 
 double CaseFinder::WorkOfThread(const IntegerValues& point) const {
@@ -142,7 +164,11 @@ double CaseFinder::WorkOfThread(const IntegerValues& point) const {
   for (const SampledLaunch& sample : samples_) {
     IntegerValues values = sample.values;
     for (const auto& [name, value] : point) values[name] = value;
-    const KernelTraits traits = predictor_.Traits(sample.kernel, values, false, device_);
+    if (TargetOf(device_.target()).simt()) {
+      work += sample.weight * predictor_.Work(sample.kernel, values, false, false).instructions;
+      continue;
+    }
+    const KernelTraits traits = predictor_.Traits(sample.kernel, values, false);
     work += sample.weight * traits.instructions / (static_cast<double>(traits.blocks) * traits.threads);
   }
   return work;
@@ -164,8 +190,7 @@ std::string CaseFinder::Names() const {
 }
 
 void CaseFinder::FindWhole() {
-  std::set<std::string> names;
-  for (const CParameter& parameter : parameters_) names.insert(parameter.name);
+  const std::set<std::string> names = NamesOf(parameters_);
   for (const CRegion& region : mapped_.program.regions) {
     ErrorList scratch("");
     const std::unique_ptr<Nest> nest = BuildNest(mapped_.program, region, &scratch);
@@ -244,8 +269,8 @@ absl::StatusOr<std::vector<LoopCase>> FindLoopCases(const LoopSubmission& submis
   std::vector<LoopCase> cases;
   for (const IntegerValues& point : points)
     for (const bool cached : {false, true})
-      if (const std::optional<double> seconds = finder.Predict(point, cached, model))
-        cases.push_back({point, cached, *seconds});
+      if (std::optional<LoopCase> predicted = finder.Predict(point, cached, model))
+        cases.push_back(*std::move(predicted));
   const IntegerValues plain = finder.Plain(points);
   // The plain case is tried whatever is predicted: nobody wants to get less than it.
   std::stable_sort(cases.begin(), cases.end(), [&](const LoopCase& a, const LoopCase& b) {

@@ -20,6 +20,7 @@ struct LoopCase {
   IntegerValues parameters;
   bool cached = false;  // what a block reads again is in shared memory
   double predicted_seconds = 0;
+  int registers = 0;  // of a thread, estimated; 0 on hosts
 };
 
 // Returns the cases that the device can run at the sizes of the submission, the fastest as predicted first:
@@ -47,8 +48,8 @@ class CaseFinder {
   // many.
   absl::Status Sample(const IntegerValues& sizes, const IntegerValues& point);
 
-  // These follow Sample. Seconds of all launches; nothing: shared memory does not hold what is cached.
-  std::optional<double> Predict(const IntegerValues& point, bool cached, const CostModel& model) const;
+  // These follow Sample. Nothing: shared memory does not hold what is cached.
+  std::optional<LoopCase> Predict(const IntegerValues& point, bool cached, const CostModel& model) const;
   // Instructions of a thread in all launches, one after the other.
   double WorkOfThread(const IntegerValues& point) const;
 
@@ -84,6 +85,7 @@ class CaseFinder {
   std::set<std::string> threads_names_, blocks_names_;  // that say how many there are
   std::optional<LoopCode> code_;                        // whose launches are sampled
   std::vector<SampledLaunch> samples_;
+  bool warm_ = false;  // most launches find their data in the second cache
 };
 
 }  // namespace fusion

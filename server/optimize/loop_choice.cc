@@ -82,8 +82,10 @@ absl::StatusOr<LoopChooser> LoopChooser::Make(const LoopSubmission& submission, 
     if (candidate.outcome() != v1::OK) continue;
     const int position = candidate.predicted_rank() - 1;
     const LoopCase& one = candidates.cases[position];
-    const std::optional<double> predicted = finder.Predict(one.parameters, one.cached, model);
-    factors.push_back(predicted && *predicted > 0 ? candidate.measured().median() / *predicted : 1);
+    const std::optional<LoopCase> predicted = finder.Predict(one.parameters, one.cached, model);
+    factors.push_back(predicted && predicted->predicted_seconds > 0
+                          ? candidate.measured().median() / predicted->predicted_seconds
+                          : 1);
     chooser.contenders_.push_back(
         {{one.parameters, one.cached, CaseText(one, candidates.codes[position])}, position, {}});
   }
@@ -98,11 +100,11 @@ absl::StatusOr<LoopChooser> LoopChooser::Make(const LoopSubmission& submission, 
         finder.Sample(SizesOfCell(chooser.grid_, cell, submission.sizes), candidates.least).ok();
     for (size_t i = 0; i < chooser.contenders_.size(); ++i) {
       Contender& one = chooser.contenders_[i];
-      const std::optional<double> predicted =
+      const std::optional<LoopCase> predicted =
           known && i < kMostContenders + 1 ? finder.Predict(one.variant.parameters, one.variant.cached, model)
                                            : std::nullopt;
       // The order of the times at the submitted sizes holds where nothing can be predicted.
-      one.seconds.push_back(predicted ? *predicted * factors[i]
+      one.seconds.push_back(predicted ? predicted->predicted_seconds * factors[i]
                                       : std::numeric_limits<double>::max() / 2 *
                                             (1 + static_cast<double>(i) * 1e-6));
     }

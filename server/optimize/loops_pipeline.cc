@@ -26,8 +26,6 @@
 namespace fusion {
 namespace {
 
-constexpr int kAssumedRegisters = 40;  // of a thread, before anything is built
-
 constexpr int kUsualCases = 30, kQuickCases = 3;
 // Cases wait to be timed for each candidate of the job: predictions of loops err more than those of graphs.
 constexpr int kWaitingOfCandidate = 3;
@@ -187,17 +185,19 @@ absl::StatusOr<v1::ExplainResponse> ExplainLoops(const v1::ExplainRequest& reque
       FindLoopCases(*submission, model, request.candidates() == 0 ? kUsualCases : request.candidates()));
   FUSION_ASSIGN_OR_RETURN(const LoopCandidates candidates,
                           GenerateLoopCode(*submission, std::move(cases), device));
-  for (const v1::PlannedCandidate& planned : candidates.set.candidates()) {
+  for (int i = 0; i < candidates.set.candidates_size(); ++i) {
     v1::Candidate* candidate = response.add_candidates();
-    *candidate = planned.description();
+    *candidate = candidates.set.candidates(i).description();
     v1::KernelEstimate* estimate = candidate->add_estimates();
     estimate->set_seconds(candidate->predicted_seconds());
     if (candidate->kernels_size() == 0 || device.max_threads_per_multiprocessor() <= 0) continue;
     const v1::KernelSummary& kernel = candidate->kernels(0);
-    estimate->set_occupancy(static_cast<double>(ResidentBlocks(device, kernel.threads(), kAssumedRegisters,
-                                                               kernel.shared_bytes()) *
-                                                kernel.threads()) /
-                            device.max_threads_per_multiprocessor());
+    const int registers = candidates.cases[static_cast<size_t>(i)].registers;
+    estimate->set_registers(registers);
+    estimate->set_occupancy(
+        static_cast<double>(ResidentBlocks(device, kernel.threads(), registers, kernel.shared_bytes()) *
+                            kernel.threads()) /
+        device.max_threads_per_multiprocessor());
   }
   *response.mutable_graph() = submission->summary;
   *response.mutable_device() = device;

@@ -79,12 +79,12 @@ absl::StatusOr<std::vector<ReplayedCase>> Predict(const nlohmann::json& row, con
   for (const nlohmann::json& one : row.at("cases")) {
     const IntegerValues point = one.at("parameters").get<IntegerValues>();
     if (cases.empty()) FUSION_RETURN_IF_ERROR(finder.Sample(submission->sizes, point));
-    const std::optional<double> seconds = finder.Predict(point, one.at("cached").get<bool>(), model);
-    if (!seconds) continue;
+    const std::optional<LoopCase> predicted = finder.Predict(point, one.at("cached").get<bool>(), model);
+    if (!predicted) continue;
     cases.push_back({.description = one.at("description"),
                      .measured = one.at("median"),
                      .then = one.at("predicted"),
-                     .predicted = *seconds});
+                     .predicted = predicted->predicted_seconds});
   }
   return cases;
 }
