@@ -35,8 +35,8 @@ namespace {
 struct ReplayedCase {
   std::string description;
   double measured = 0;   // seconds
-  double then = 0;       // predicted when it was measured
   double predicted = 0;  // by the model of this program
+  int then = 0;          // its rank as it was predicted when it was measured
 };
 
 // How many times as long as the fastest case others take.
@@ -83,8 +83,8 @@ absl::StatusOr<std::vector<ReplayedCase>> Predict(const nlohmann::json& row, con
     if (!predicted) continue;
     cases.push_back({.description = one.at("description"),
                      .measured = one.at("median"),
-                     .then = one.at("predicted"),
-                     .predicted = predicted->predicted_seconds});
+                     .predicted = predicted->predicted_seconds,
+                     .then = one.at("predicted_rank")});
   }
   return cases;
 }
@@ -94,10 +94,10 @@ Regret RegretOf(const std::vector<ReplayedCase>& cases) {
   std::vector<ReplayedCase> order = cases;
   const double fastest = std::min_element(order.begin(), order.end(), measured)->measured;
   Regret regret;
-  // The plain case stood first whatever was predicted of it.
+  // The plain case had the rank 1 whatever was predicted of it.
   std::stable_sort(order.begin(), order.end(),
                    [](const ReplayedCase& a, const ReplayedCase& b) { return a.then < b.then; });
-  regret.then = order[0].measured / fastest;
+  regret.then = order[order.size() > 1 && order[0].then == 1 ? 1 : 0].measured / fastest;
   std::stable_sort(order.begin(), order.end(),
                    [](const ReplayedCase& a, const ReplayedCase& b) { return a.predicted < b.predicted; });
   regret.first = order[0].measured / fastest;
@@ -129,8 +129,8 @@ absl::Status Replay(const std::string& path, const std::string& device_path, boo
     std::stable_sort(cases.begin(), cases.end(),
                      [](const ReplayedCase& a, const ReplayedCase& b) { return a.predicted < b.predicted; });
     for (const ReplayedCase& one : cases)
-      std::printf("    %10.1f us measured  %10.1f predicted  %10.1f then  %s\n", one.measured * 1e6,
-                  one.predicted * 1e6, one.then * 1e6, one.description.c_str());
+      std::printf("    %10.1f us measured  %10.1f predicted  %3d then  %s\n", one.measured * 1e6,
+                  one.predicted * 1e6, one.then, one.description.c_str());
   }
   if (rows == 0) return absl::InvalidArgumentError(absl::StrCat(path, ": has no cases"));
   const auto mean = [&](double sum) { return std::exp(sum / rows); };
