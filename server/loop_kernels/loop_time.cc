@@ -55,10 +55,13 @@ RunTimeEstimate EstimateLoopKernel(const LoopWork& work, const CostModel& model)
       (work.reused_bytes + work.stored_bytes) / (rate * profile.cache_bandwidth_ratio().value());
   const double bound = Together({issue, turns, cache, memory}, kBoundsPower);
 
-  const double waits =
+  const double own =
       cycle * (work.waits * kNearCycles + work.far_waits * (kFarCycles - kNearCycles) +
                work.memory_waits * (kMemoryCycles - kFarCycles) + work.additions * kAdditionCycles +
                work.barriers * kBarrierCycles + work.instructions * kIssueCycles);
+  const double ahead = cycle * (work.ahead_waits * kFarCycles +
+                                work.ahead_memory_waits * (kMemoryCycles - kFarCycles));
+  const double waits = std::max(own, ahead);
   const double start = kStartCycles * cycle;
   const double waves = work.blocks / (multiprocessors * resident);
   const double waiting = std::max(start + waits, std::max(1.0, waves) * (start + work.active * waits));

@@ -12,6 +12,7 @@ namespace fusion {
 namespace {
 
 constexpr double kSector = 32, kLine = 128;  // bytes
+constexpr double kCopiedBytes = 16;  // at most, by an instruction
 constexpr int kBanks = 32;
 // A compiler takes so many iterations of a loop together, where one has no more loads and operations than
 // that (NVRTC 13 for sm_90, loops of trips that it does not know).
@@ -28,6 +29,8 @@ constexpr double kInstructionsOfInnerOperation = 0.5;
 // has an address, and for each that is from shared memory; loads that are under way at once outside of loops.
 constexpr double kRegistersOfLoop = 40, kRegistersWithoutLoop = 20, kRegistersOfLoad = 2,
                  kRegistersOfSharedLoad = 0.5, kRegistersOfLoads = 12, kRegistersOfUnderWay = 0.75;
+// A loop of so few iterations, whose number is known, is unrolled whole.
+constexpr double kLongestUnrolledWhole = 32, kRegistersOfUnrolled = 0.5, kMostRegistersOfUnrolled = 90;
 constexpr double kRegistersOfMultiprocessor = 65536;
 constexpr double kMostSharedEntries = 65536;  // of an array's part, as LowerLoops has it
 constexpr double kMostPartsAtOnce = 64;       // likewise, that a thread has side by side
@@ -131,6 +134,28 @@ class LoopWorkCounter::Counting {
   }
 
  private:
+  struct SharedUse {
+    double conflicts = 1, at_once = 1;  // turns of a request; entries that one loads
+  };
+  struct Array {
+    bool known = true;                                            // what blocks touch of it
+    double box_bytes = 0, read_entries = 0, written_entries = 0;  // that blocks touch, each for itself
+    double requested = 0;                                         // bytes that warps ask the first cache for
+    double missed = 0, missed_twice = 0;  // shares of loads that do not find it there, and of those
+  };
+  struct Fill {
+    int array;
+    double rounds, times;  // entries of a thread; for a block
+  };
+  // Loads that are made together, as they are in the same serial loops.
+  struct Path {
+    double turns = 1;
+    bool in_order = false;
+    double parts = 1;
+    double each = 0, unrolled = 1;  // loads and operations of an iteration; iterations taken together
+    std::map<int, double> loads;    // of a thread, by array
+  };
+
   bool IsMeta(int loop) const { return nest_.loops[loop].claim == Claim::kMetaFor; }
   bool IsOverBlocks(int loop) const {
     const std::vector<int>& metas = counter_.loops_.metas;
@@ -150,6 +175,21 @@ class LoopWorkCounter::Counting {
     const NestLoop& one = nest_.loops[loop];
     return one.parts && one.highs.size() == 1 && IsConstant(one.highs[0]) &&
            trips_.at(loop) <= kMostPartsAtOnce;
+  }
+  bool HasConstantTrips(int loop) const {
+    const NestLoop& one = nest_.loops[loop];
+    return !one.highs.empty() && !one.lows.empty() && IsConstant(one.highs[0] - one.lows[0]);
+  }
+  // A loop around the threads over which they keep what they add to an array.
+  bool IsKeptOver(int loop, int array) const {
+    if (IsMeta(loop) || Contains(counter_.loops_.local, loop)) return false;
+    bool writes = false;
+    for (const Access& one : counter_.accesses_) {
+      if (one.access->array != array || !Contains(one.access->loops, loop)) continue;
+      if (!one.flat.exact() || one.flat.Has(nest_.loops[loop].symbol)) return false;
+      writes |= one.access->writes;
+    }
+    return writes;
   }
   bool IsInnermost(const NestAccess& access, int loop) const {
     return loop == access.loops.back() && !IsMeta(loop) && !IsOfParts(loop);
@@ -282,24 +322,47 @@ class LoopWorkCounter::Counting {
       for (const TouchedBox::Use& use : box.uses) (nest_.accesses[use.access].writes ? writes : reads) = true;
       if (reads) touched.read_entries += entries * different * share;
       if (writes) touched.written_entries += entries * different * share;
-      if (!cached_ || !known || !IsCached(box) || entries > kMostSharedEntries) continue;
-      for (const TouchedBox::Use& use : box.uses)
-        if (!nest_.accesses[use.access].writes) in_shared_[use.access] = ConflictsOf(box, use, extents);
-      work_.shared_bytes += (static_cast<int64_t>(entries * bytes) + 15) / 16 * 16;
-      // All threads bring it, entry by entry.
-      const double lanes = std::min(row, kWarpThreads);
-      const double sectors_of_warp = kWarpThreads / lanes * std::ceil(lanes * bytes / kSector);
-      const double rounds = std::ceil(entries / work_.threads), of_block = times / work_.blocks * share;
-      Issue(work_.warps, rounds * kInstructionsOfFill * static_cast<double>(box.extents.size()) * of_block);
-      work_.turns += rounds * of_block * (std::max(1.0, sectors_of_warp / 4) + 1);
-      touched.requested += rounds * work_.warps * times * share * sectors_of_warp * kSector;
-      fills_.push_back({box.array, rounds, times / work_.blocks});
+      if (cached_ && known && IsCached(box) && entries <= kMostSharedEntries)
+        CountPart(box, extents, entries, times, share, &touched);
     }
-    if (!fills_.empty()) {
-      double times = 0;
-      for (const Fill& fill : fills_) times = std::max(times, fill.times);
-      work_.barriers += 2 * times;
-    }
+    if (fills_.empty()) return;
+    double times = 0;
+    for (const Fill& fill : fills_) times = std::max(times, fill.times);
+    int64_t largest = 0;  // of branches one has its parts
+    for (const auto& [branch, bytes] : branches_) largest = std::max(largest, bytes);
+    work_.shared_bytes += largest;
+    ahead_ = times > 1 && branches_.empty() && KeepsOverLoops();
+    if (ahead_) work_.shared_bytes *= 2;
+    work_.barriers += (ahead_ ? 1 : 2) * times;
+  }
+  // All threads bring a part into shared memory; the copies of a part are under way at once.
+  void CountPart(const TouchedBox& box, const std::vector<double>& extents, double entries, double times,
+                 double share, Array* touched) {
+    const double bytes = EntryBytesOf(nest_.arrays[box.array]), row = extents.back();
+    const double unit = kCopiedBytes / bytes;
+    const double padding = extents.size() < 2                ? 0
+                           : std::fmod(row, unit) == 0 ? unit
+                                                       : 1 - std::fmod(row, 2);
+    for (const TouchedBox::Use& use : box.uses)
+      if (!nest_.accesses[use.access].writes)
+        in_shared_[use.access] = SharedUseOf(box, use, extents, row + padding, padding >= unit);
+    const auto taken = static_cast<int64_t>(std::ceil(entries / row * (row + padding) * bytes / 16) * 16);
+    (box.guard == nullptr ? work_.shared_bytes : branches_[box.guard->holds]) += taken;
+    const double together = padding >= unit ? unit : 1;
+    const double lanes = std::min(row / together, kWarpThreads);
+    const double sectors_of_warp = kWarpThreads / lanes * std::ceil(lanes * together * bytes / kSector);
+    const double rounds = std::ceil(entries / together / work_.threads),
+                 of_block = times / work_.blocks * share;
+    Issue(work_.warps, rounds * kInstructionsOfFill * static_cast<double>(extents.size()) * of_block);
+    work_.turns += rounds * of_block * std::max(1.0, sectors_of_warp / 4) * 2;
+    touched->requested += rounds * work_.warps * times * share * sectors_of_warp * kSector;
+    fills_.push_back({box.array, rounds, times / work_.blocks});
+  }
+  bool KeepsOverLoops() const {
+    for (const Access& one : counter_.accesses_)
+      for (int loop : one.access->loops)
+        if (counter_.IsInside(loop) && IsKeptOver(loop, one.access->array)) return true;
+    return false;
   }
   // The choice is that of LowerLoops.
   bool IsCached(const TouchedBox& box) const {
@@ -312,18 +375,23 @@ class LoopWorkCounter::Counting {
     for (const TouchedBox::Use& use : box.uses) reads |= !nest_.accesses[use.access].writes;
     return reads && !(writes && box.first.size() > 1);
   }
-  double ConflictsOf(const TouchedBox& box, const TouchedBox::Use& use,
-                     const std::vector<double>& extents) const {
+  // Turns of a load from a part with this pitch; `aligned`: four entries of a row may be loaded at once.
+  SharedUse SharedUseOf(const TouchedBox& box, const TouchedBox::Use& use, const std::vector<double>& extents,
+                        double pitch, bool aligned) const {
     Polynomial place = use.place.empty() ? Polynomial(0) : use.place[0];
     for (size_t i = 1; i < use.place.size(); ++i)
-      place = place * Polynomial(static_cast<int64_t>(extents[i])) + use.place[i];
+      place = place * Polynomial(static_cast<int64_t>(i + 1 == use.place.size() ? pitch : extents[i])) +
+              use.place[i];
     const NestAccess& access = nest_.accesses[use.access];
     std::vector<Polynomial> steps;
     for (int loop : access.loops) {
       const std::vector<Polynomial> parts = place.CoefficientsOf(nest_.loops[loop].symbol);
       steps.push_back(parts.size() < 2 ? Polynomial(0) : parts[1]);
     }
-    return RequestOf(LaneSteps(access, steps), EntryBytesOf(nest_.arrays[box.array])).conflicts;
+    const int last = access.loops.back();
+    const bool vector = aligned && IsSerial(last) && !IsOfParts(last) && steps.back() == Polynomial(1);
+    return {RequestOf(LaneSteps(access, steps), EntryBytesOf(nest_.arrays[box.array])).conflicts,
+            vector ? kCopiedBytes / EntryBytesOf(nest_.arrays[box.array]) : 1};
   }
   std::vector<std::pair<int64_t, int64_t>> LaneSteps(const NestAccess& access,
                                                      const std::vector<Polynomial>& steps) const {
@@ -351,8 +419,8 @@ class LoopWorkCounter::Counting {
       for (size_t j = 0; j < access.loops.size(); ++j) {
         const int loop = access.loops[j];
         if (!counter_.IsInside(loop) || !IsSerial(loop)) continue;
-        const bool held = (IsOfParts(loop) || IsInnermost(access, loop)) && one.flat.exact() &&
-                          !one.flat.Has(nest_.loops[loop].symbol);
+        const bool held = (IsOfParts(loop) || IsInnermost(access, loop) || IsKeptOver(loop, access.array)) &&
+                          one.flat.exact() && !one.flat.Has(nest_.loops[loop].symbol);
         if (held) continue;
         times *= trips_.at(loop);
         if (IsOfParts(loop))
@@ -363,7 +431,8 @@ class LoopWorkCounter::Counting {
       const bool inner = !path.empty();
       const double warps = WarpsOf(access);
       const int number = static_cast<int>(&access - nest_.accesses.data());
-      const bool shared = in_shared_.count(number) > 0;
+      const auto part = in_shared_.find(number);
+      const bool shared = part != in_shared_.end();
       Issue(warps, times * shares_[i] *
                        (!inner   ? kInstructionsOfAccess
                         : shared ? kInstructionsOfSharedAccess
@@ -375,7 +444,8 @@ class LoopWorkCounter::Counting {
         continue;
       }
       if (shared) {
-        work_.turns += times * shares_[i] * in_shared_[number] * warps / work_.warps;
+        work_.turns +=
+            times * shares_[i] * part->second.conflicts / part->second.at_once * warps / work_.warps;
         paths_[path].each += parts;
         continue;
       }
@@ -397,6 +467,13 @@ class LoopWorkCounter::Counting {
       batch.in_order |= written.count(access.array) > 0 && inner;
       batch.loads[access.array] += in_order ? 1 : parts;
       batch.each += parts;
+      double all = 1;
+      for (int loop : access.loops)
+        if (counter_.IsInside(loop) && IsOfParts(loop)) all *= trips_.at(loop);
+      batch.parts = std::max(batch.parts, all);
+      for (const Access::Condition& condition : one.conditions)
+        for (size_t j = 0; j < condition.steps.size(); ++j)
+          uneven_ |= shares_[i] < 1 && IsOfParts(access.loops[j]) && !condition.steps[j].IsZero();
     }
   }
   // Entries that a loop adds to, addresses, and loads that are under way.
@@ -432,7 +509,13 @@ class LoopWorkCounter::Counting {
       double trips = 1;
       for (int loop : path) trips *= trips_.at(loop);
       batch.each += operations / trips * kInstructionsOfInnerOperation;
-      batch.unrolled = batch.each > kMostOfUnrolled ? 1 : std::min(trips_.at(path.back()), kUnrolled);
+      const double last = trips_.at(path.back());
+      batch.unrolled = batch.each > kMostOfUnrolled ? 1 : std::min(last, kUnrolled);
+      if (HasConstantTrips(path.back()) && last <= kLongestUnrolledWhole) {
+        batch.unrolled = last;
+        unrolled_registers_ =
+            std::min(kMostRegistersOfUnrolled, kRegistersOfUnrolled * batch.each * batch.unrolled);
+      }
       iterations += trips * kInstructionsOfIteration;
       work_.additions = std::max(work_.additions, trips);
     }
@@ -488,6 +571,13 @@ class LoopWorkCounter::Counting {
   void CountWaits() {
     for (const auto& [path, batch] : paths_) {
       double waits = batch.turns, together = 1;
+      // Where a guard may fail for some of a thread's parts, they go through their loops one after the other.
+      if (!path.empty() && uneven_) {
+        double slow = batch.parts;
+        for (int loop : path) slow *= trips_.at(loop);
+        work_.uneven_waits += slow / kUnrolled;
+        work_.uneven_additions = std::max(work_.uneven_additions, slow);
+      }
       for (int loop : path) {
         const bool last = loop == path.back();
         const double trips = trips_.at(loop);
@@ -502,11 +592,18 @@ class LoopWorkCounter::Counting {
       }
       Wait(waits, far, memory);
     }
+    double times = 0, far = 0, memory = 0;  // all parts come at once
     for (const Fill& fill : fills_) {
       const Array& touched = arrays_[fill.array];
-      const double together = std::min(fill.rounds, kUnrolled);
-      Wait(fill.times * std::max(1.0, fill.rounds / kUnrolled), together * touched.missed,
-           together * touched.missed * touched.missed_twice);
+      times = std::max(times, fill.times);
+      far += fill.rounds * touched.missed;
+      memory += fill.rounds * touched.missed * touched.missed_twice;
+    }
+    if (ahead_) {
+      work_.ahead_waits = times;
+      work_.ahead_memory_waits = times * std::min(1.0, memory);
+    } else {
+      Wait(times, far, memory);
     }
     for (const auto& [path, loads] : near_) {
       double trips = 1;
@@ -520,24 +617,6 @@ class LoopWorkCounter::Counting {
     work_.memory_waits += times * std::min(1.0, memory);
   }
 
-  struct Array {
-    bool known = true;                                            // what blocks touch of it
-    double box_bytes = 0, read_entries = 0, written_entries = 0;  // that blocks touch, each for itself
-    double requested = 0;                                         // bytes that warps ask the first cache for
-    double missed = 0, missed_twice = 0;  // shares of loads that do not find it there, and of those
-  };
-  struct Fill {
-    int array;
-    double rounds, times;  // entries of a thread; for a block
-  };
-  // Loads that are made together, as they are in the same serial loops.
-  struct Path {
-    double turns = 1;
-    bool in_order = false;
-    double each = 0, unrolled = 1;  // loads and operations of an iteration; iterations taken together
-    std::map<int, double> loads;    // of a thread, by array
-  };
-
   const LoopWorkCounter& counter_;
   const Nest& nest_;
   const IntegerValues& known_;
@@ -546,13 +625,15 @@ class LoopWorkCounter::Counting {
   LoopWork work_;
   std::map<int, double> trips_;      // by loop
   std::vector<double> shares_;       // by access of the counter
-  std::map<int, double> in_shared_;  // turns, by access of the nest
+  std::map<int, SharedUse> in_shared_;  // by access of the nest
+  std::map<bool, int64_t> branches_;    // bytes of parts that a branch has, and of those of the other
+  bool ahead_ = false;                  // parts of the next iteration come while threads use those of this one
   std::map<int, Array> arrays_;
   std::vector<Fill> fills_;
   std::map<std::vector<int>, Path> paths_;
   std::map<std::vector<int>, double> near_;
-  double registers_ = 0, loads_ = 0, most_loads_ = 0;
-  bool looped_ = false;
+  double registers_ = 0, unrolled_registers_ = 0, loads_ = 0, most_loads_ = 0;
+  bool looped_ = false, uneven_ = false;
 };
 
 LoopWork LoopWorkCounter::Count(const IntegerValues& known, bool cached, bool warm) const {
