@@ -20,7 +20,10 @@ constexpr double kNearCycles = 33, kFarCycles = 260, kMemoryCycles = 1000, kAddi
                  kBarrierCycles = 30;
 // A block from its launch to its first load, and from its last one to the launch of the next block; and what
 // a warp takes for an instruction while it has no other to wait for.
-constexpr double kStartCycles = 500, kIssueCycles = 2;
+constexpr double kStartCycles = 500, kWarpStartCycles = 8, kIssueCycles = 2;
+// The second cache takes stores at this share of the rate of copies: 16.8 million of single entries, of two or
+// of four take 285, 134 and 61 us (transpose of 4096 square).
+constexpr double kShareOfStores = 0.5;
 // A multiprocessor alone gets this much more than its share of the memory's rate.
 constexpr double kShareAlone = 2;
 // Powers whose sums say how bounds of the device overlap, and these with waiting.
@@ -53,7 +56,8 @@ RunTimeEstimate EstimateLoopKernel(const LoopWork& work, const CostModel& model)
   const double memory = work.memory_bytes / rate;
   const double cache =
       (work.reused_bytes + work.stored_bytes) / (rate * profile.cache_bandwidth_ratio().value());
-  const double bound = Together({issue, turns, cache, memory}, kBoundsPower);
+  const double stores = work.stored_bytes / (rate * kShareOfStores);
+  const double bound = Together({issue, turns, cache, std::max(memory, stores)}, kBoundsPower);
 
   const double own =
       cycle * (work.waits * kNearCycles + work.far_waits * (kFarCycles - kNearCycles) +
@@ -62,7 +66,7 @@ RunTimeEstimate EstimateLoopKernel(const LoopWork& work, const CostModel& model)
   const double ahead = cycle * (work.ahead_waits * kFarCycles +
                                 work.ahead_memory_waits * (kMemoryCycles - kFarCycles));
   const double waits = std::max(own, ahead);
-  const double start = kStartCycles * cycle;
+  const double start = cycle * (kStartCycles + kWarpStartCycles * work.warps);
   const double waves = work.blocks / (multiprocessors * resident);
   const double waiting = std::max(start + waits, std::max(1.0, waves) * (start + work.active * waits));
 
@@ -70,13 +74,13 @@ RunTimeEstimate EstimateLoopKernel(const LoopWork& work, const CostModel& model)
   estimate.bytes = work.memory_bytes;
   estimate.registers = work.registers;
   estimate.shared_bytes = work.shared_bytes;
-  estimate.memory_seconds = std::max(memory, cache);
+  estimate.memory_seconds = std::max({memory, cache, stores});
   estimate.compute_seconds = std::max(issue, turns);
   estimate.issue_seconds = issue;
   estimate.launch_seconds = device.launch_seconds();
   estimate.resident_blocks = static_cast<int>(resident);
   estimate.waves = std::max(1.0, waves);
-  const double together = std::max(launched, Together({bound, waiting}, kWaitingPower));
+  const double together = Together({launched, Together({bound, waiting}, kWaitingPower)}, kBoundsPower);
   estimate.waiting_seconds = together - std::max(estimate.memory_seconds, estimate.compute_seconds);
   estimate.total_seconds = together + estimate.launch_seconds;
   return estimate;

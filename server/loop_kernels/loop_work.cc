@@ -11,7 +11,8 @@
 namespace fusion {
 namespace {
 
-constexpr double kSector = 32, kLine = 128;  // bytes
+// Bytes that caches and memory bring at once.
+constexpr double kSector = 32, kLine = 128, kPiece = 64;
 constexpr double kCopiedBytes = 16;  // at most, by an instruction
 constexpr int kBanks = 32;
 // A compiler takes so many iterations of a loop together, where one has no more loads and operations than
@@ -29,6 +30,8 @@ constexpr double kInstructionsOfInnerOperation = 0.5;
 // has an address, and for each that is from shared memory; loads that are under way at once outside of loops.
 constexpr double kRegistersOfLoop = 40, kRegistersWithoutLoop = 20, kRegistersOfLoad = 2,
                  kRegistersOfSharedLoad = 0.5, kRegistersOfLoads = 12, kRegistersOfUnderWay = 0.75;
+// An entry that a block shares is stored before it is loaded again.
+constexpr double kTurnsOfLocal = 2;
 // A loop of so few iterations, whose number is known, is unrolled whole.
 constexpr double kLongestUnrolledWhole = 32, kRegistersOfUnrolled = 0.5, kMostRegistersOfUnrolled = 90;
 constexpr double kRegistersOfMultiprocessor = 65536;
@@ -139,7 +142,7 @@ class LoopWorkCounter::Counting {
   };
   struct Array {
     bool known = true;                                            // what blocks touch of it
-    double box_bytes = 0, read_entries = 0, written_entries = 0;  // that blocks touch, each for itself
+    double box_bytes = 0, read_entries = 0, written_entries = 0, in_pieces = 0;  // that blocks touch, each for itself
     double requested = 0;                                         // bytes that warps ask the first cache for
     double missed = 0, missed_twice = 0;  // shares of loads that do not find it there, and of those
   };
@@ -240,16 +243,17 @@ class LoopWorkCounter::Counting {
     for (const Access::Condition& condition : one.conditions) {
       const std::optional<int64_t> middle = values_.Of(condition.value);
       if (!middle) continue;
-      double spread = 0;
+      double spread = 0, centre = static_cast<double>(*middle);
       for (size_t i = 0; i < condition.steps.size(); ++i) {
         const int loop = one.access->loops[i];
         if (!counter_.IsInside(loop)) continue;
         const double step = static_cast<double>(values_.Of(condition.steps[i]).value_or(0));
         spread += std::abs(step) * (trips_.at(loop) - 1) / 2;
+        centre += step * ((trips_.at(loop) - 1) / 2 - std::floor((trips_.at(loop) - 1) / 2));
       }
       // Its values are taken to be spread evenly.
       const double holds =
-          std::clamp((static_cast<double>(*middle) + spread + 1) / (2 * spread + 1), 0.0, 1.0);
+          std::clamp((centre + spread + 1) / (2 * spread + 1), 0.0, 1.0);
       const auto [at, added] = each.try_emplace(condition.key, holds);
       at->second = std::min(at->second, holds);
     }
@@ -320,7 +324,11 @@ class LoopWorkCounter::Counting {
       touched.box_bytes += box_bytes * different * share;
       bool reads = false, writes = false;
       for (const TouchedBox::Use& use : box.uses) (nest_.accesses[use.access].writes ? writes : reads) = true;
+      // Memory is read in pieces, of which blocks that run at other times need the rest.
+      double piece = 1;
+      if (stride == 1 && !MovesInside(box, first)) piece = std::max(1.0, kPiece / row_bytes);
       if (reads) touched.read_entries += entries * different * share;
+      if (reads) touched.in_pieces += entries * different * share * piece;
       if (writes) touched.written_entries += entries * different * share;
       if (cached_ && known && IsCached(box) && entries <= kMostSharedEntries)
         CountPart(box, extents, entries, times, share, &touched);
@@ -335,6 +343,13 @@ class LoopWorkCounter::Counting {
     if (ahead_) work_.shared_bytes *= 2;
     work_.barriers += (ahead_ ? 1 : 2) * times;
   }
+  // Whether the rows of a box go on in the next iteration of a loop that the block goes through.
+  bool MovesInside(const TouchedBox& box, const NestAccess& access) const {
+    return std::any_of(access.loops.begin(), access.loops.end(), [&](int loop) {
+      return counter_.IsInside(loop) && !IsOverBlocks(loop) && !Contains(counter_.loops_.local, loop) &&
+             (!box.first.back().exact() || box.first.back().Has(nest_.loops[loop].symbol));
+    });
+  }
   // All threads bring a part into shared memory; the copies of a part are under way at once.
   void CountPart(const TouchedBox& box, const std::vector<double>& extents, double entries, double times,
                  double share, Array* touched) {
@@ -348,7 +363,11 @@ class LoopWorkCounter::Counting {
         in_shared_[use.access] = SharedUseOf(box, use, extents, row + padding, padding >= unit);
     const auto taken = static_cast<int64_t>(std::ceil(entries / row * (row + padding) * bytes / 16) * 16);
     (box.guard == nullptr ? work_.shared_bytes : branches_[box.guard->holds]) += taken;
-    const double together = padding >= unit ? unit : 1;
+    // Rows that do not begin where 16 bytes begin come entry by entry.
+    bool aligned = padding >= unit;
+    for (size_t i = 0; i + 1 < box.strides.size() && aligned; ++i)
+      aligned = values_.Of(box.strides[i]).value_or(1) % static_cast<int64_t>(unit) == 0;
+    const double together = aligned ? unit : 1;
     const double lanes = std::min(row / together, kWarpThreads);
     const double sectors_of_warp = kWarpThreads / lanes * std::ceil(lanes * together * bytes / kSector);
     const double rounds = std::ceil(entries / together / work_.threads),
@@ -445,7 +464,7 @@ class LoopWorkCounter::Counting {
       }
       if (shared) {
         work_.turns +=
-            times * shares_[i] * part->second.conflicts / part->second.at_once * warps / work_.warps;
+            times * shares_[i] * part->second.conflicts * warps / work_.warps;
         paths_[path].each += parts;
         continue;
       }
@@ -555,8 +574,9 @@ class LoopWorkCounter::Counting {
         all *= static_cast<double>(values_.Of(extent).value_or(1));
       Array& touched = arrays_[number];
       if (!touched.known || touched.box_bytes <= 0)
-        touched.box_bytes = touched.read_entries = touched.written_entries = 1e300;
-      const double bytes = reads ? std::min(all, touched.read_entries * EntryBytesOf(array)) : 0;
+        touched.box_bytes = touched.read_entries = touched.written_entries = touched.in_pieces = 1e300;
+      double bytes = reads ? std::min(all, touched.read_entries * EntryBytesOf(array)) : 0;
+      if (touched.in_pieces > 0) bytes *= touched.in_pieces / touched.read_entries;
       const double written = writes ? std::min(all, touched.written_entries * EntryBytesOf(array)) : 0;
       work_.memory_bytes += warm_ ? 0 : bytes + written;
       const double reused = std::min(touched.requested, touched.box_bytes);
@@ -608,7 +628,7 @@ class LoopWorkCounter::Counting {
     for (const auto& [path, loads] : near_) {
       double trips = 1;
       for (int loop : path) trips *= trips_.at(loop);
-      work_.waits += trips;
+      work_.waits += trips * kTurnsOfLocal;
     }
   }
   void Wait(double times, double far, double memory) {
