@@ -20,10 +20,12 @@ constexpr double kNearCycles = 33, kFarCycles = 260, kMemoryCycles = 1000, kAddi
                  kBarrierCycles = 30;
 // A block from its launch to its first load, and from its last one to the launch of the next block; and what
 // a warp takes for an instruction while it has no other to wait for.
-constexpr double kStartCycles = 500, kWarpStartCycles = 8, kIssueCycles = 2;
+constexpr double kStartCycles = 500, kWarpStartCycles = 8, kIssueCycles = 5;
 // The second cache takes stores at this share of the rate of copies: 16.8 million of single entries, of two or
 // of four take 285, 134 and 61 us (transpose of 4096 square).
 constexpr double kShareOfStores = 0.5;
+// Instructions of an iteration whose parts take turns.
+constexpr double kUnevenInstructions = 5;
 // A multiprocessor alone gets this much more than its share of the memory's rate.
 constexpr double kShareAlone = 2;
 // Powers whose sums say how bounds of the device overlap, and these with waiting.
@@ -59,16 +61,21 @@ RunTimeEstimate EstimateLoopKernel(const LoopWork& work, const CostModel& model)
   const double stores = work.stored_bytes / (rate * kShareOfStores);
   const double bound = Together({issue, turns, cache, std::max(memory, stores)}, kBoundsPower);
 
+  const double loads = cycle * (work.waits * kNearCycles + work.far_waits * (kFarCycles - kNearCycles) +
+                                work.memory_waits * (kMemoryCycles - kFarCycles));
   const double own =
-      cycle * (work.waits * kNearCycles + work.far_waits * (kFarCycles - kNearCycles) +
-               work.memory_waits * (kMemoryCycles - kFarCycles) + work.additions * kAdditionCycles +
-               work.barriers * kBarrierCycles + work.instructions * kIssueCycles);
-  const double ahead = cycle * (work.ahead_waits * kFarCycles +
-                                work.ahead_memory_waits * (kMemoryCycles - kFarCycles));
+      loads + cycle * (work.additions * kAdditionCycles + work.barriers * kBarrierCycles +
+                       work.instructions * kIssueCycles);
+  const double ahead =
+      cycle * (work.ahead_waits * kFarCycles + work.ahead_memory_waits * (kMemoryCycles - kFarCycles));
+  const double uneven = work.uneven_waits * loads / std::max(work.waits, 1.0) +
+                        work.uneven_additions * cycle *
+                            (kAdditionCycles + kUnevenInstructions * kIssueCycles);
   const double waits = std::max(own, ahead);
   const double start = cycle * (kStartCycles + kWarpStartCycles * work.warps);
   const double waves = work.blocks / (multiprocessors * resident);
-  const double waiting = std::max(start + waits, std::max(1.0, waves) * (start + work.active * waits));
+  const double waiting =
+      std::max(start + std::max(waits, uneven), std::max(1.0, waves) * (start + work.active * waits));
 
   RunTimeEstimate estimate;
   estimate.bytes = work.memory_bytes;

@@ -22,10 +22,13 @@ constexpr double kUnrolled = 4, kMostOfUnrolled = 17;
 // loop over blocks but the last, a division; accesses with their indices, outside of loops, in them, and of
 // shared memory in them; to bring an entry into shared memory, for each dimension; and of guards and loops.
 constexpr double kInstructionsOfStart = 10, kInstructionsOfBlockLoop = 40, kInstructionsOfAccess = 4,
-                 kInstructionsOfInnerAccess = 2, kInstructionsOfSharedAccess = 1, kInstructionsOfFill = 9,
+                 kInstructionsOfInnerAccess = 2, kInstructionsOfSharedAccess = 1, kInstructionsOfFill = 20,
                  kInstructionsOfIteration = 1, kInstructionsOfGuard = 3;
-// In loops a product and its sum are one instruction.
-constexpr double kInstructionsOfInnerOperation = 0.5;
+// In loops a product and its sum are one instruction, and parts share most of what else there is.
+constexpr double kOperationsOfSum = 2, kShareOfOthers = 0.25;
+// The first cache looks for two lines at once, and brings four sectors (rows of 4096 that each thread adds up
+// for itself).
+constexpr double kLinesOfTurn = 2, kSectorsOfTurn = 4;
 // Registers of a thread by the same compiler, with and without a loop in it; for each load of the loop, which
 // has an address, and for each that is from shared memory; loads that are under way at once outside of loops.
 constexpr double kRegistersOfLoop = 40, kRegistersWithoutLoop = 20, kRegistersOfLoad = 2,
@@ -49,12 +52,12 @@ bool Contains(const std::vector<int>& loops, int loop) {
 
 // The first cache serves these at once.
 struct Request {
-  double sectors = 1, lines = 1, conflicts = 1;
+  double sectors = 1, lines = 1, conflicts = 1, entries = 1;
 };
 
 // `steps`, `trips`: of the loops over threads, the innermost first; steps in entries.
 Request RequestOf(const std::vector<std::pair<int64_t, int64_t>>& steps, double bytes) {
-  std::set<int64_t> sectors, lines, words;
+  std::set<int64_t> sectors, lines, entries;
   std::vector<std::set<int64_t>> banks(kBanks);
   for (int64_t lane = 0; lane < static_cast<int64_t>(kWarpThreads); ++lane) {
     int64_t rest = lane, entry = 0;
@@ -64,10 +67,12 @@ Request RequestOf(const std::vector<std::pair<int64_t, int64_t>>& steps, double 
     const auto floor = [&](double size) {
       return static_cast<int64_t>(std::floor(static_cast<double>(at) / size));
     };
+    entries.insert(entry);
     sectors.insert(floor(kSector)), lines.insert(floor(kLine));
     banks[static_cast<size_t>(floor(4) & (kBanks - 1))].insert(floor(4));
   }
-  Request request{static_cast<double>(sectors.size()), static_cast<double>(lines.size()), 1};
+  Request request{static_cast<double>(sectors.size()), static_cast<double>(lines.size()), 1,
+                  static_cast<double>(entries.size())};
   for (const std::set<int64_t>& bank : banks)
     request.conflicts = std::max(request.conflicts, static_cast<double>(bank.size()));
   return request;
@@ -143,7 +148,7 @@ class LoopWorkCounter::Counting {
   struct Array {
     bool known = true;                                            // what blocks touch of it
     double box_bytes = 0, read_entries = 0, written_entries = 0, in_pieces = 0;  // that blocks touch, each for itself
-    double requested = 0;                                         // bytes that warps ask the first cache for
+    double requested = 0, distinct = 0;                                         // bytes that warps ask the first cache for
     double missed = 0, missed_twice = 0;  // shares of loads that do not find it there, and of those
   };
   struct Fill {
@@ -363,18 +368,21 @@ class LoopWorkCounter::Counting {
         in_shared_[use.access] = SharedUseOf(box, use, extents, row + padding, padding >= unit);
     const auto taken = static_cast<int64_t>(std::ceil(entries / row * (row + padding) * bytes / 16) * 16);
     (box.guard == nullptr ? work_.shared_bytes : branches_[box.guard->holds]) += taken;
-    // Rows that do not begin where 16 bytes begin come entry by entry.
-    bool aligned = padding >= unit;
-    for (size_t i = 0; i + 1 < box.strides.size() && aligned; ++i)
-      aligned = values_.Of(box.strides[i]).value_or(1) % static_cast<int64_t>(unit) == 0;
-    const double together = aligned ? unit : 1;
+    // A thread copies 16 bytes at a time, by as many instructions as there are entries where rows do not
+    // begin where 16 bytes begin.
+    double copies = 1;
+    for (size_t i = 0; i + 1 < box.strides.size() && padding >= unit; ++i)
+      if (values_.Of(box.strides[i]).value_or(1) % static_cast<int64_t>(unit) != 0) copies = unit;
+    const double together = padding >= unit ? unit : 1;
     const double lanes = std::min(row / together, kWarpThreads);
     const double sectors_of_warp = kWarpThreads / lanes * std::ceil(lanes * together * bytes / kSector);
     const double rounds = std::ceil(entries / together / work_.threads),
                  of_block = times / work_.blocks * share;
     Issue(work_.warps, rounds * kInstructionsOfFill * static_cast<double>(extents.size()) * of_block);
-    work_.turns += rounds * of_block * std::max(1.0, sectors_of_warp / 4) * 2;
-    touched->requested += rounds * work_.warps * times * share * sectors_of_warp * kSector;
+    work_.turns += rounds * copies * of_block * std::max(1.0, sectors_of_warp / 4) * 2;
+    const double requested = rounds * work_.warps * times * share * sectors_of_warp * kSector;
+    touched->requested += requested;
+    touched->distinct += requested;
     fills_.push_back({box.array, rounds, times / work_.blocks});
   }
   bool KeepsOverLoops() const {
@@ -469,16 +477,16 @@ class LoopWorkCounter::Counting {
         continue;
       }
       const Request request = one.flat.exact() ? RequestOf(LaneSteps(access, one.steps), EntryBytesOf(array))
-                                               : Request{kWarpThreads, kWarpThreads, 1};
+                                               : Request{kWarpThreads, kWarpThreads, 1, kWarpThreads};
       const double requests = times * shares_[i] * warps;
-      work_.turns += requests / work_.warps * std::max(request.lines, request.sectors / 4);
+      work_.turns += requests / work_.warps * std::max(request.lines / kLinesOfTurn, request.sectors / kSectorsOfTurn);
       const double bytes = requests * work_.blocks * request.sectors * kSector;
       if (access.writes) {
         work_.stored_bytes += bytes;
         continue;
       }
-      if (inner) work_.lines += request.lines * parts;
       arrays_[access.array].requested += bytes;
+      arrays_[access.array].distinct += bytes / times * DistinctOf(one, request);
       Path& batch = paths_[path];
       // The kernel may read next what it writes, so that loads do not go before stores.
       const bool in_order = written.count(access.array) > 0 && parts > 1;
@@ -494,6 +502,17 @@ class LoopWorkCounter::Counting {
         for (size_t j = 0; j < condition.steps.size(); ++j)
           uneven_ |= shares_[i] < 1 && IsOfParts(access.loops[j]) && !condition.steps[j].IsZero();
     }
+  }
+  // How often the warps of a block ask for other sectors: those that differ in a loop that is in no index ask
+  // for the same.
+  double DistinctOf(const Access& one, const Request& request) const {
+    if (!one.flat.exact()) return 1e300;
+    double entries = 1;
+    for (size_t i = 0; i < one.access->loops.size(); ++i) {
+      const int loop = one.access->loops[i];
+      if (counter_.IsInside(loop) && !IsOverBlocks(loop) && !one.steps[i].IsZero()) entries *= trips_.at(loop);
+    }
+    return entries / std::max(1.0, request.entries * WarpsOf(*one.access));
   }
   // Entries that a loop adds to, addresses, and loads that are under way.
   void CountRegisters(const NestAccess& access, bool inner, bool shared, double parts) {
@@ -522,12 +541,20 @@ class LoopWorkCounter::Counting {
       guards = std::max(guards, static_cast<double>(one.conditions.size()));
     work_.instructions += kInstructionsOfStart + kInstructionsOfBlockLoop * (blocks - 1) +
                           guards * parts * kInstructionsOfGuard;
-    double iterations = 0;
+    double iterations = 0, longest = 1;
+    for (auto& [path, batch] : paths_) {
+      double trips = 1;
+      for (int loop : path) trips *= trips_.at(loop);
+      longest = std::max(longest, trips);
+    }
+    double fused = operations;
+    if (const double of_part = operations / (longest * parts); longest > 1 && of_part > 1)
+      fused = longest * parts * (1 + std::max(0.0, of_part - kOperationsOfSum) * kShareOfOthers);
     for (auto& [path, batch] : paths_) {
       if (path.empty()) continue;
       double trips = 1;
       for (int loop : path) trips *= trips_.at(loop);
-      batch.each += operations / trips * kInstructionsOfInnerOperation;
+      batch.each += fused / trips;
       const double last = trips_.at(path.back());
       batch.unrolled = batch.each > kMostOfUnrolled ? 1 : std::min(last, kUnrolled);
       if (HasConstantTrips(path.back()) && last <= kLongestUnrolledWhole) {
@@ -538,19 +565,17 @@ class LoopWorkCounter::Counting {
       iterations += trips * kInstructionsOfIteration;
       work_.additions = std::max(work_.additions, trips);
     }
-    work_.instructions +=
-        (iterations + operations * (iterations > 0 ? kInstructionsOfInnerOperation : 1)) * work_.active;
+    work_.instructions += (iterations + fused) * work_.active;
   }
   // Entries that do not fit lie in the first cache, and go there and back in each iteration.
   void FindRegisters() {
     const double most =
         std::min(255.0, std::floor(kRegistersOfMultiprocessor / (work_.warps * kWarpThreads) / 8) * 8);
-    const double wanted = looped_
-                              ? kRegistersOfLoop + registers_
-                              : kRegistersWithoutLoop + std::min(kRegistersOfUnderWay * loads_, most_loads_);
-    work_.registers = static_cast<int>(std::min(wanted, most));
-    if (!looped_ || wanted <= most) return;
-    const double moved = 2 * (wanted - most) * work_.additions * work_.active;
+    const double needed = looped_ ? kRegistersOfLoop + registers_
+                                  : kRegistersWithoutLoop + std::min(kRegistersOfUnderWay * loads_, most_loads_);
+    work_.registers = static_cast<int>(std::min(needed + unrolled_registers_, most));
+    if (!looped_ || needed <= most) return;
+    const double moved = 2 * (needed - most) * work_.additions * work_.active;
     work_.instructions += moved;
     work_.turns += moved;
   }
@@ -579,7 +604,7 @@ class LoopWorkCounter::Counting {
       if (touched.in_pieces > 0) bytes *= touched.in_pieces / touched.read_entries;
       const double written = writes ? std::min(all, touched.written_entries * EntryBytesOf(array)) : 0;
       work_.memory_bytes += warm_ ? 0 : bytes + written;
-      const double reused = std::min(touched.requested, touched.box_bytes);
+      const double reused = std::min({touched.requested, touched.box_bytes, touched.distinct});
       work_.requested_bytes += touched.requested;
       work_.reused_bytes += reused;
       touched.missed = touched.requested > 0 ? reused / touched.requested : 0;

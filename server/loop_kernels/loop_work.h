@@ -29,7 +29,6 @@ struct LoopWork {
   double reused_bytes = 0, requested_bytes = 0;
   double stored_bytes = 0;  // likewise, of stores
   double memory_bytes = 0;  // of device memory
-  double lines = 0;         // of the first cache that a warp uses in turn
   // Loads that a thread waits for, one after the other, and how many of those are not in the first cache, or
   // not in the second one either.
   double waits = 0, far_waits = 0, memory_waits = 0;
