@@ -252,7 +252,6 @@ class Dependences {
         }
         const NestArray& array = nest_.arrays[a.array];
         if ((array.local && IsInside(array.owner, loop)) ||
-            IsIn(nest_.loops[loop].privates, array.variable.name) ||
             IsIn(nest_.loops[loop].reductions, array.variable.name))
           continue;
         if (AreApart(a, b, loop)) continue;

@@ -719,6 +719,12 @@ class NestBuilder {
                                 expression.operands.size()));
       return;
     }
+    if (writes && IsPrivate(array) && reported_.insert(expression.text).second)
+      errors_->Add(
+          {expression.position},
+          absl::StrCat(expression.text,
+                       " is an array that a clause makes private, and kernels have one of it for all "
+                       "threads; declare it in the loop"));
     NestAccess access{.array = name.array,
                       .writes = writes,
                       .accumulates = accumulates,
@@ -729,6 +735,17 @@ class NestBuilder {
                       .teams = directives_.teams};
     for (const CExpressionPtr& index : expression.operands) access.index.push_back(IntegerOf(*index));
     nest_->accesses.push_back(std::move(access));
+  }
+
+  // Returns whether a clause around this place gives each thread another array in place of this one.
+  bool IsPrivate(const NestArray& array) const {
+    const auto has_it = [&](const std::vector<std::string>& privates) {
+      return std::find(privates.begin(), privates.end(), array.variable.name) != privates.end();
+    };
+    if (!array.local && has_it(directives_.privates)) return true;
+    for (auto loop = loops_.rbegin(); loop != loops_.rend() && *loop != array.owner; ++loop)
+      if (has_it(nest_->loops[*loop].privates)) return true;
+    return false;
   }
 
   void AddScalar(const CExpression& use, const Name& name, bool writes, bool accumulates) {

@@ -334,5 +334,24 @@ TEST(CheckLoopsTest, ANumberThatIsGivenIsNoConstant) {
   EXPECT_NE(CheckLoops(text, "x.c", {"N"})->loops[0].verdict.verdict, Verdict::kIndependent);
 }
 
+// Each thread would have such an array, of which kernels have one.
+TEST(CheckLoopsTest, PrivateArraysAreNotWritten) {
+  const auto with = [](const std::string& clause, const std::string& body) {
+    return Checked("float a[100], b[100], t[2];\n#pragma omp target teams distribute parallel for " + clause +
+                   "\nfor (int i = 0; i < 100; i++) {" + body + "}\n");
+  };
+  for (const char* clause : {"private(t)", "firstprivate(t)", "lastprivate(t)"})
+    EXPECT_THAT(
+        with(clause, "t[0] = a[i]; b[i] = t[0];"),
+        HasSubstr("x.c:3:32: error: t is an array that a clause makes private, and kernels have one of "
+                  "it for all threads; declare it in the loop"));
+  EXPECT_THAT(with("private(t)", "for (int j = 0; j < 2; j++) t[j] = a[i];"), HasSubstr("makes private"));
+  EXPECT_EQ(with("firstprivate(t)", "b[i] = t[0] + a[i];"), "x.c:3:1: i is parallel: proved");
+  EXPECT_EQ(with("private(t)", "float t[2]; t[0] = a[i]; b[i] = t[0];"), "x.c:3:1: i is parallel: proved");
+  EXPECT_THAT(Checked("float a[100], t[2];\n#pragma omp target parallel private(t)\n{\n#pragma omp for\n"
+                      "for (int i = 0; i < 100; i++) { t[0] = a[i]; a[i] = 2 * t[0]; }\n}\n"),
+              HasSubstr("x.c:5:33: error: t is an array that a clause makes private"));
+}
+
 }  // namespace
 }  // namespace fusion
