@@ -225,8 +225,8 @@ std::vector<LoopSum> SumsOf(const CStatement& loop, const std::vector<CVariable>
                         [&](const LoopSum& sum) { return CText(*sum.target) == text; });
   };
   const auto collect = [&](auto&& self, const CStatement& statement) -> void {
-    for (const CStatementPtr& inner : statement.body) self(self, *inner);
     if (statement.kind == Kind::kFor && !statement.declares) inside.insert(statement.variable.name);
+    for (const CStatementPtr& inner : statement.body) self(self, *inner);
     if (statement.kind != Kind::kAssignment || inside.count(statement.target->text) > 0) return;
     const auto variable = std::find_if(scope.rbegin(), scope.rend(), [&](const CVariable& one) {
       return one.name == statement.target->text;

@@ -222,6 +222,14 @@ for (int i = 0; i < n; i++) {
 }
 
 // The clause names a value that iterations read while it grows, which no kernel can combine.
+// The entries of s are told apart by a counter, wherever it is declared.
+TEST(SumsTest, NotOfEntriesThatACounterFurtherInTells) {
+  for (const char* const declared : {"", "int "})
+    Compare(absl::StrCat("int n, m;\nfloat a[n][m], r[n], s[m];\nint i, j;\n#pragma scop\nfor (", declared,
+                         "i = 0; i < n; i++)\n  for (", declared,
+                         "j = 0; j < m; j++) s[j] = s[j] + r[i] * a[i][j];\n#pragma endscop\n"),
+            0);
+}
 TEST(SumsTest, UnknownOnesAreRefused) {
   auto checked = CheckLoops(R"(
 int n;
