@@ -12,6 +12,7 @@
 #include "client/cli/target_option.h"
 #include "google/protobuf/util/json_util.h"
 #include "server/loops/metafork.h"
+#include "server/loops/statement_checks.h"
 
 namespace fusion {
 namespace {
@@ -87,7 +88,16 @@ ExitCode CheckC(const Invocation& invocation, const CheckOptions& options) {
     if (!loop.verdict.witness.empty()) one["witness"] = loop.verdict.witness;
     list.push_back(std::move(one));
   }
-  if (invocation.json) std::cout << JsonText({{"schema", "fusion.loops/1"}, {"loops", std::move(list)}});
+  Json notes = Json::array();
+  for (const LoopNote& note : NotesOf(checked->program)) {
+    if (invocation.json)
+      notes.push_back({{"line", note.position.line}, {"column", note.position.column}, {"text", note.text}});
+    else
+      std::cout << NoteText(note, options.file) << "\n";
+  }
+  if (invocation.json)
+    std::cout << JsonText(
+        {{"schema", "fusion.loops/1"}, {"loops", std::move(list)}, {"notes", std::move(notes)}});
   return kDone;
 }
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "server/loops/parser.h"
+#include "server/loops/statement_checks.h"
 
 namespace fusion {
 namespace {
@@ -44,14 +45,26 @@ absl::StatusOr<CheckedProgram> CheckLoops(absl::string_view text, const std::str
   }
   for (const CRegion& region : checked.program.regions) {
     const int before = errors.count();
+    CheckStatements(region, &errors);
     std::unique_ptr<const Nest> nest = BuildNest(checked.program, region, &errors);
     if (nest->accesses.size() > kMostAccesses)
       errors.Add({region.statement->position},
                  absl::StrCat("these loops have ", nest->accesses.size(), " accesses to arrays; ",
                               kMostAccesses, " are allowed"));
     if (errors.count() > before) continue;
+    const std::vector<const CStatement*> statements = LoopsOf(*region.statement);
     for (LoopVerdict& verdict : FindDependences(*nest)) {
       const NestLoop& loop = nest->loops[verdict.loop];
+      if (const std::string changed = ChangedBound(*statements[verdict.loop]);
+          !changed.empty() && verdict.verdict == Verdict::kIndependent) {
+        verdict.verdict = Verdict::kUnknown;
+        verdict.text = absl::StrCat(changed, ", which its range is said by and its iterations write");
+        if (IsClaimed(loop.claim))
+          errors.Add({loop.position},
+                     absl::StrCat("the range of ", loop.counter, " is said by ", changed,
+                                  ", which its iterations write, so ", ClaimText(loop.claim),
+                                  " is wrong: keep the bound in a variable that nothing in the loop writes"));
+      }
       if (IsClaimed(loop.claim) &&
           (verdict.verdict == Verdict::kCarried || verdict.verdict == Verdict::kReduction))
         errors.Add({verdict.position},

@@ -691,8 +691,8 @@ class NestBuilder {
         reported_.insert(expression.text).second)
       errors_->Add({expression.position},
                    absl::StrCat("the function ", expression.text,
-                                " is not known; functions are not followed, and of C's ",
-                                "those of numbers are: sqrt, exp, fabs ..."));
+                                " is not known; functions are not followed, and of C's those of numbers "
+                                "are: sqrt, exp, fabs ...; write what it does in its place"));
     for (const CExpressionPtr& operand : expression.operands) Read(*operand);
     if (expression.kind == Kind::kUnary && expression.text.size() == 2) {  // x++
       const CExpression& target = *expression.operands[0];

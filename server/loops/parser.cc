@@ -10,9 +10,11 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/similar_name.h"
+#include "absl/strings/str_join.h"
 #include "base/utf8.h"
+#include "server/loops/evaluate.h"
 #include "server/loops/lexer.h"
+#include "server/loops/refusals.h"
 
 namespace fusion {
 namespace {
@@ -22,21 +24,6 @@ constexpr absl::string_view kTypeWords[] = {
     "size_t", "ptrdiff_t", "int32_t",      "int64_t",    "const",    "static", "register", "volatile",
     "extern", "restrict",  "__restrict__", "__restrict", "void",     "struct", "inline",   "_Bool"};
 constexpr absl::string_view kOtherTypes[] = {"unsigned", "short", "char", "void", "struct", "_Bool"};
-// Statements that loops for a device cannot have.
-constexpr absl::string_view kRefused[] = {"while", "do",     "break", "continue", "return",
-                                          "goto",  "switch", "case",  "default"};
-constexpr absl::string_view kForkJoin[] = {"meta_fork", "meta_join", "cilk_spawn", "cilk_sync"};
-constexpr absl::string_view kConstructs[] = {"target", "teams", "distribute", "parallel", "for", "simd"};
-constexpr absl::string_view kOtherConstructs[] = {
-    "task",      "taskwait", "taskloop", "critical", "atomic",        "barrier", "sections", "section",
-    "single",    "master",   "ordered",  "flush",    "threadprivate", "declare", "end",      "cancel",
-    "taskgroup", "data",     "enter",    "exit",     "update",        "loop",    "masked",   "scan"};
-constexpr absl::string_view kOtherClauses[] = {"is_device_ptr", "aligned", "ordered", "depend", "defaultmap"};
-constexpr absl::string_view kKnownClauses[] = {
-    "map",     "num_teams",    "thread_limit", "num_threads", "collapse", "schedule",  "dist_schedule",
-    "private", "firstprivate", "lastprivate",  "shared",      "default",  "reduction", "if",
-    "nowait",  "proc_bind",    "safelen",      "simdlen",     "device",   "linear"};
-
 template <class List>
 bool IsIn(const List& list, absl::string_view word) {
   return std::find(std::begin(list), std::end(list), word) != std::end(list);
@@ -230,7 +217,7 @@ class CParser {
   void ReadTypedef() {
     try {
       const CType type = TakeType(true);
-      if (IsName() && Is(";", 1)) types_[Now().text] = type;
+      if (IsName() && Is(";", 1) && !volatile_) types_[Now().text] = type;
     } catch (const Unreadable&) {
     }
     while (!AtEnd() && !Take(";")) SkipToken();
@@ -432,15 +419,12 @@ class CParser {
     }
     while (IsName()) {
       const absl::string_view word = Now().text;
-      if (IsIn(kConstructs, word) && !Is("(", 1)) {
+      const bool first = directive.constructs.empty();
+      if (IsConstruct(word) && !Is("(", 1)) {
         directive.constructs.emplace_back(word);
         ++at_;
-      } else if (IsIn(kOtherConstructs, word) && (word != "ordered" || directive.constructs.empty())) {
-        if (inside || !directive.constructs.empty())
-          errors_->Add({Now().position},
-                       absl::StrCat("OpenMP's ", word,
-                                    " has no counterpart here: only target, teams, distribute, "
-                                    "parallel, for and simd"));
+      } else if (const std::string refused = RefusedConstruct(word, first, errors_); !refused.empty()) {
+        if (inside || !first || !MayStandOutside(word)) errors_->Add({Now().position}, refused);
         SkipLine();
         return std::nullopt;
       } else {
@@ -501,30 +485,30 @@ class CParser {
 
   CClause TakeClause() {
     CClause clause{.name = std::string(Now().text), .position = Now().position};
-    if (!IsIn(kKnownClauses, clause.name)) {
-      const bool of_openmp = IsIn(kOtherClauses, clause.name);
-      std::string similar;
-      if (!of_openmp && errors_->MaySuggest()) {
-        similar = SimilarName(clause.name, {std::begin(kKnownClauses), std::end(kKnownClauses)});
-      }
-      Fail(clause.position,
-           absl::StrCat("the clause ", clause.name, of_openmp ? " is not supported" : " is unknown",
-                        DidYouMean(similar)));
-    }
+    if (const std::string refused = RefusedClause(clause.name, errors_); !refused.empty())
+      Fail(clause.position, refused);
     ++at_;
     if (!Is("(")) return clause;
     const size_t open = at_;
     ++at_;
-    if (clause.name == "map" || clause.name == "reduction") {
-      if (Now(1).text == ":" || (IsName() && Is(",", 1) && clause.name == "map" && Is("always"))) {
-        if (Is("always")) at_ += 2;
-        at_ += 2;  // how it is mapped, or the operation
+    if (clause.name == "map") {
+      if (Is(",", 1) && Is(":", 3)) SkipModifier(clause.name, "always");
+      if (Is(":", 1)) {
+        TakeOneOf({"to", "from", "tofrom", "alloc"}, clause.name);
+        ++at_;
       }
       TakeNames(&clause);
-    } else if (clause.name == "schedule" || clause.name == "dist_schedule" || clause.name == "default" ||
-               clause.name == "proc_bind") {
-      ++at_;  // the kind
+    } else if (clause.name == "reduction") {
+      if (Is(",", 1)) SkipModifier(clause.name, "default");
+      clause.operation = std::string(tokens_[at_++].text);
+      Expect(":", "behind the operation of a reduction");
+      TakeNames(&clause);
+    } else if (clause.name == "schedule" || clause.name == "dist_schedule") {
+      for (; Is(":", 1) || Is(":", 3); ++at_) TakeOneOf({"monotonic", "nonmonotonic", "simd"}, clause.name);
+      TakeOneOf({"static", "dynamic", "guided", "auto", "runtime"}, clause.name);
       if (Take(",")) clause.expressions.push_back(TakeAssignmentExpression());
+    } else if (clause.name == "default" || clause.name == "proc_bind") {
+      ++at_;  // the kind
     } else if (clause.name == "if") {
       if (IsName() && Is(":", 1)) at_ += 2;
       clause.expressions.push_back(TakeAssignmentExpression());
@@ -544,6 +528,19 @@ class CParser {
     return clause;
   }
 
+  void SkipModifier(const std::string& clause, absl::string_view known) {
+    if (!Is(known))
+      Fail(Now().position,
+           absl::StrCat(clause, "(", Now().text, ", ...) is of OpenMP 5, and 4.5 is read here"));
+    at_ += 2;
+  }
+  void TakeOneOf(const std::vector<absl::string_view>& words, const std::string& clause) {
+    if (!IsIn(words, Now().text))
+      Fail(Now().position,
+           absl::StrCat("expected ", absl::StrJoin(words, ", "), " in ", clause, ", not ", Found()));
+    ++at_;
+  }
+
   // "a, b[0:n]"; sections only say how much of an array is copied, which footprints say better.
   void TakeNames(CClause* clause) {
     do {
@@ -558,11 +555,15 @@ class CParser {
   // `any`: outside of marked loops, where types without a kernel are no matter.
   CType TakeType(bool any = false) {
     const SourcePosition position = Now().position;
+    volatile_ = false;
     int longs = 0;
     bool real = false, twice = false, integer = false;
     std::string other;
     while (AtType()) {
       const absl::string_view word = tokens_[at_++].text;
+      if (!any && (word == "volatile" || word == "static"))
+        Fail(tokens_[at_ - 1].position, RefusedVariable(word, ""));
+      volatile_ |= word == "volatile";
       if (const auto defined = types_.find(word); defined != types_.end()) return defined->second;
       if (word == "long") ++longs;
       if (word == "float") real = true;
@@ -581,10 +582,11 @@ class CParser {
   }
 
   CVariable TakeDeclarator(CType type) {
-    CVariable variable{.type = type};
+    CVariable variable{.type = type, .is_volatile = volatile_};
     int pointers = 0;
     const auto qualifiers = [&] {
-      while (Is("const") || Is("restrict") || Is("__restrict__") || Is("__restrict") || Is("volatile")) ++at_;
+      for (; Is("const") || Is("restrict") || Is("__restrict__") || Is("__restrict") || Is("volatile"); ++at_)
+        variable.is_volatile |= Is("volatile");
     };
     for (qualifiers(); Take("*"); qualifiers()) ++pointers;
     bool inner_pointer = false;
@@ -614,43 +616,13 @@ class CParser {
   }
 
   std::optional<int64_t> ConstantOf(const CExpression& expression) const {
-    using Kind = CExpression::Kind;
-    std::vector<int64_t> values;
-    if (expression.kind == Kind::kInteger) return expression.integer;
-    if (expression.kind == Kind::kName) {
-      const CVariable* variable = Find(expression.text);
-      return variable == nullptr ? std::nullopt : variable->constant;
-    }
-    if (expression.kind != Kind::kUnary && expression.kind != Kind::kBinary && expression.kind != Kind::kCast)
-      return std::nullopt;
-    for (const CExpressionPtr& operand : expression.operands) {
-      const std::optional<int64_t> value = ConstantOf(*operand);
-      if (!value) return std::nullopt;
-      values.push_back(*value);
-    }
-    if (expression.kind == Kind::kCast)
-      return IsIntegerType(expression.type) ? std::optional(values[0]) : std::nullopt;
-    int64_t result = 0;
-    bool overflow = false;
-    const std::string& operation = expression.text;
-    if (expression.kind == Kind::kUnary) {
-      if (operation != "-") return std::nullopt;
-      overflow = __builtin_sub_overflow(int64_t{0}, values[0], &result);
-    } else if (operation == "+") {
-      overflow = __builtin_add_overflow(values[0], values[1], &result);
-    } else if (operation == "-") {
-      overflow = __builtin_sub_overflow(values[0], values[1], &result);
-    } else if (operation == "*") {
-      overflow = __builtin_mul_overflow(values[0], values[1], &result);
-    } else if ((operation == "/" || operation == "%") && values[0] >= 0 && values[1] > 0) {
-      result = operation == "/" ? values[0] / values[1] : values[0] % values[1];
-    } else if (operation == "<<" && values[0] >= 0 && values[1] >= 0 && values[1] < 62 &&
-               values[0] < (int64_t{1} << (62 - values[1]))) {
-      result = values[0] << values[1];
-    } else {
-      return std::nullopt;
-    }
-    return overflow ? std::nullopt : std::optional(result);
+    std::set<std::string> names;
+    AddNames(expression, &names);
+    IntegerValues values;
+    for (const std::string& name : names)
+      if (const CVariable* variable = Find(name); variable != nullptr && variable->constant)
+        values[name] = *variable->constant;
+    return EvaluateC(expression, values);
   }
 
   // --- Expressions ---
@@ -716,8 +688,7 @@ class CParser {
     if (Take("+")) return TakeUnary(depth + 1);
     if (Take("-")) return Make(CExpression::Kind::kUnary, position, "-", {TakeUnary(depth + 1)});
     if (Take("!")) return Make(CExpression::Kind::kUnary, position, "!", {TakeUnary(depth + 1)});
-    if (Is("*")) Fail(position, "pointers are not followed here; write the access as a[i]");
-    if (Is("&")) Fail(position, "addresses are not taken here");
+    RefusePointer();
     if (Is("++") || Is("--")) Fail(position, "++ and -- stand behind their variables here");
     if (Is("(") && IsName(1) && IsIn(kTypeWords, Now(1).text)) {
       ++at_;
@@ -731,11 +702,9 @@ class CParser {
     return TakePrimary(depth);
   }
 
-  void RefuseForkJoin(const CToken& token) const {
-    if (token.kind == CTokenKind::kName && IsIn(kForkJoin, token.text))
-      Fail(token.position,
-           absl::StrCat(token.text,
-                        " is of the fork-join model, which no GPU has; loops for a device are meta_for"));
+  void RefusePointer() const {
+    if (Is("*")) Fail(Now().position, "pointers are not followed here; write the access as a[i]");
+    if (Is("&")) Fail(Now().position, "addresses are not taken here; write the access as a[i]");
   }
 
   CExpressionPtr TakePrimary(int depth) {
@@ -749,8 +718,8 @@ class CParser {
         digits.remove_suffix(1);
       const bool hexadecimal = absl::StartsWithIgnoreCase(digits, "0x");
       const bool octal = !hexadecimal && digits.size() > 1 && digits[0] == '0';
-      if (octal ||
-          !(hexadecimal ? absl::SimpleHexAtoi(digits, &number->integer)
+      if (octal) Fail(position, absl::StrCat("\"", token.text, "\" is octal; write it in decimals"));
+      if (!(hexadecimal ? absl::SimpleHexAtoi(digits, &number->integer)
                         : absl::SimpleAtoi(digits, &number->integer)) ||
           number->integer < 0)
         Fail(position, absl::StrCat("\"", token.text, "\" is no whole number of 64 bits"));
@@ -773,7 +742,7 @@ class CParser {
     }
     if (!IsName() || IsIn(kTypeWords, token.text))
       Fail(position, absl::StrCat("expected a value, not ", Found()));
-    RefuseForkJoin(token);
+    if (const std::string refused = RefusedStatement(token.text); !refused.empty()) Fail(position, refused);
     std::string name = TakeName("a value");
     if (IsIn(macros_, name))
       Fail(position, absl::StrCat(name, " is a macro; give what `cc -E` makes of the file"));
@@ -801,18 +770,25 @@ class CParser {
       std::string operation(tokens_[at_++].text);
       return Make(CExpression::Kind::kUnary, position, std::move(operation), {expression});
     }
-    if (Is(".") || Is("->")) Fail(Now().position, "members of structures are not supported");
+    if (Is(".") || Is("->"))
+      Fail(position, absl::StrCat("members of structures are not read: ", CText(*expression), Now().text,
+                                  Now(1).text, "; use a variable or an array of its own"));
     return expression;
   }
 
   // --- Statements of marked loops ---
   CStatementPtr TakeStatement(std::vector<CDirective> directives, int depth) {
     if (depth > 4 * kDeepestNest) Fail(Now().position, "statements are nested too deeply");
-    while (Now().kind == CTokenKind::kPragma)
-      if (std::optional<CDirective> directive = ReadPragma(true)) directives.push_back(*std::move(directive));
+    bool alone = false;
+    while (Now().kind == CTokenKind::kPragma) {
+      std::optional<CDirective> directive = ReadPragma(true);
+      alone = !directive;
+      if (directive) directives.push_back(*std::move(directive));
+    }
     auto statement = std::make_shared<CStatement>();
     statement->position = Now().position;
     statement->directives = std::move(directives);
+    if (alone && Is("}")) return statement;  // a directive that has been refused stood alone
     if (Take("{")) {
       const size_t declared = scope_.size();
       while (!Is("}")) {
@@ -848,9 +824,10 @@ class CParser {
       if (Take("else")) statement->body.push_back(TakeStatement({}, depth + 1));
       return statement;
     }
-    RefuseForkJoin(Now());
-    if (IsName() && IsIn(kRefused, Now().text))
-      Fail(Now().position, absl::StrCat("\"", Now().text, "\" has no place in loops for a device"));
+    if (IsName() && Is(":", 1))
+      Fail(Now().position,
+           absl::StrCat("the label ", Now().text,
+                        " has no place in loops for a device; put what goto skips into an if"));
     TakeAssignment(statement.get());
     std::vector<CStatementPtr> chain;  // a = b = c: b = c, then a = b
     while (Take("=")) {
@@ -893,7 +870,8 @@ class CParser {
       statement->variable = TakeDeclarator(type);
       if (statement->variable.indirect ||
           (statement->variable.array && statement->variable.extents[0] == nullptr))
-        Fail(statement->position, "pointers are not declared inside of loops for a device");
+        Fail(statement->position,
+             "pointers are not declared inside of loops for a device; write the access as a[i]");
       if (Take("=")) {
         if (Is("{")) Fail(Now().position, "arrays are not initialized here; assign to their entries");
         statement->value = TakeAssignmentExpression();
@@ -916,6 +894,7 @@ class CParser {
     if (AtType()) {
       statement->declares = true;
       statement->variable.type = TakeType();
+      if (Is("*")) Fail(head, "the counter of a loop is an integer, not a pointer; write the access as a[i]");
     }
     statement->variable.position = Now().position;
     statement->variable.name = TakeName("the counter of a loop");
@@ -1007,6 +986,7 @@ class CParser {
   void TakeAssignment(CStatement* statement) {
     statement->kind = CStatement::Kind::kAssignment;
     const SourcePosition position = Now().position;
+    RefusePointer();
     if (Is("++") || Is("--")) {
       statement->operation = Is("++") ? "+=" : "-=";
       ++at_;
@@ -1015,8 +995,10 @@ class CParser {
     } else {
       statement->target = TakePrimary(0);
       if (statement->target->kind == CExpression::Kind::kCall)
-        Fail(position, absl::StrCat("a call of ", statement->target->text,
-                                    " as a statement has no place in loops for a device"));
+        Fail(position,
+             absl::StrCat(
+                 "a call of ", statement->target->text,
+                 " as a statement has no place in loops for a device; write what it does in its place"));
       static constexpr absl::string_view kAssignments[] = {
           "=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="};
       if (Is("++") || Is("--")) {
@@ -1040,6 +1022,7 @@ class CParser {
   size_t at_ = 0;
   CProgram program_;
   std::vector<CVariable> scope_;
+  bool volatile_ = false;                // of the type that was read last
   std::optional<CRegisters> registers_;  // of the loops that follow
   std::vector<size_t> scopes_;           // where the open blocks begin in scope_
   std::vector<std::string> macros_;      // that are no plain numbers

@@ -50,8 +50,9 @@ struct CVariable {
   SourcePosition position;
   CType type = CType::kInt;
   bool array = false;
-  bool indirect = false;                // a pointer to pointers: rows may be the same memory
-  bool aliases = false;                 // a pointer that was given the value of another
+  bool indirect = false;  // a pointer to pointers: rows may be the same memory
+  bool aliases = false;   // a pointer that was given the value of another
+  bool is_volatile = false;
   bool workspace = false;               // of no text: one kernel leaves something in it for the next
   std::vector<CExpressionPtr> extents;  // of an array, outermost first; null where C does not say it
   std::optional<int64_t> constant;      // its value, where it never has another
@@ -64,6 +65,7 @@ struct CClause {
   SourcePosition position;
   std::vector<CExpressionPtr> expressions;  // num_teams, collapse, a chunk
   std::vector<std::string> names;           // private, map, reduction
+  std::string operation;                    // reduction
   bool IsPrivate() const;                   // each iteration has its own of `names`
 };
 

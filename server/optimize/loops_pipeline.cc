@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "server/loop_kernels/exported_loops.h"
+#include "server/loops/statement_checks.h"
 #include "server/optimize/artifact_stage.h"
 #include "server/optimize/build_stage.h"
 #include "server/optimize/contest.h"
@@ -157,6 +158,8 @@ absl::StatusOr<v1::JobResult> LoopsPipeline(const v1::SubmitRequest& request,
     DescribeReliability(&result);
   result.add_remarks(
       "speed-ups are over the same loops with one iteration a thread and nothing in shared memory");
+  for (const LoopNote& note : NotesOf(submission->program))
+    result.add_remarks(NoteText(note, submission->file_name));
   result.set_builds(built.builds());
   result.set_builds_reused(built.reused());
   result.set_seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());

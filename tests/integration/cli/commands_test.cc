@@ -95,7 +95,14 @@ TEST_F(CommandsTest, LoopsInCAreJudgedWithoutAServer) {
   EXPECT_EQ(loops["schema"], "fusion.loops/1");
   EXPECT_EQ(loops["loops"][0]["verdict"], "independent");
   EXPECT_EQ(loops["loops"][0]["claimed"], true);
+  EXPECT_EQ(loops["notes"].size(), 0u);
   EXPECT_EQ(program_.Run({"check", fine, "--size", "n=3"}).exit_code, 2);
+  const std::string simd = program_.Write(
+      "simd.c",
+      "int n;\nfloat a[n];\n#pragma omp parallel for nowait\nfor (int i = 0; i < n; i++) a[i] = i;\n");
+  EXPECT_THAT(program_.Run({"check", simd}).out,
+              HasSubstr(simd + ":3:26: note: nowait is ignored: kernels run one after another\n"));
+  EXPECT_EQ(json::parse(program_.Run({"check", simd, "--json"}).out)["notes"][0]["column"], 26);
 }
 
 TEST_F(CommandsTest, ExplainNeedsNoDevice) {

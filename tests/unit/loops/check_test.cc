@@ -234,8 +234,8 @@ TEST(CheckLoopsTest, AllErrorsAreReportedAtTheirPlaces) {
                     "for (int i = 0; i < n; i++) while (1) a[i] = 0;\n"),
             "x.c:2:26: error: the clause shedule is unknown (did you mean schedule?)\n"
             "x.c:3:36: error: b is not declared\nx.c:3:43: error: d is not declared\n"
-            "x.c:5:49: error: \"break\" has no place in loops for a device\n"
-            "x.c:7:29: error: \"while\" has no place in loops for a device");
+            "x.c:5:49: error: \"break\" has no place in loops for a device; put what it skips into an if\n"
+            "x.c:7:29: error: \"while\" has no place in loops for a device; write a for that counts");
   EXPECT_EQ(
       Checked(
           "int n; float a[n];\n#pragma fusion parametric\nfor (int i = 0; i < n; i++) a[i] = b[i] + d;\n"),
