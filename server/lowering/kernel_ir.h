@@ -117,6 +117,9 @@ struct Kernel {
   std::vector<Section> sections;
   // Loops stay as they are (CUDA): the kernel shall be built fast, not run fast.
   bool rolled = false;
+  // Nobody has proved that blocks are independent: on a host they run in the order that worker/measure gives
+  // (block_order.h), so that it can try several.
+  bool asserted = false;
 
   // Returns whether blocks wait for each other.
   bool cooperative() const { return sections.size() > 1 || !zeroed.empty(); }

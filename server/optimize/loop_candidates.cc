@@ -175,7 +175,9 @@ absl::StatusOr<LoopCandidates> GenerateLoopCode(const LoopSubmission& submission
         submission.mapped,
         {.constants = one.parameters, .cached = one.cached, .reuse = reuse, .prefix = "loops"}, &errors);
     if (!errors.empty()) return errors.ToStatus();
-    const v1::BuildTask build = BuildOf(KernelsSource(IrKernelsOf(code), target), device);
+    std::vector<ir::Kernel> kernels = IrKernelsOf(code);
+    for (ir::Kernel& kernel : kernels) kernel.asserted = !submission.mapped.asserted.empty();
+    const v1::BuildTask build = BuildOf(KernelsSource(kernels, target), device);
     FUSION_RETURN_IF_ERROR(AddLaunches(submission, code, With(submission.sizes, one.parameters), build.key(),
                                        false, device, program));
     (*set.mutable_builds())[build.key()] = build;

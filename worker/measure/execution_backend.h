@@ -19,6 +19,7 @@
 #include "fusion/v1/device.pb.h"
 #include "fusion/v1/program.pb.h"
 #include "library/verification/entry_operations.h"
+#include "worker/measure/block_order.h"
 
 namespace fusion {
 
@@ -50,8 +51,10 @@ struct PreparedLaunch {
   int64_t grid = 0;
   int threads = 0;
   int64_t shared_bytes = 0;
-  bool cooperative = false;      // all blocks run at once
-  bool programmatic = false;     // the kernel waits itself for those before it
+  bool cooperative = false;   // all blocks run at once
+  bool programmatic = false;  // the kernel waits itself for those before it
+  // Where the kernel looks for the order of its blocks; null: it does not.
+  const long long** order = nullptr;
   std::vector<uint64_t> values;  // the bytes of each value first: an address, an int64, a float or a double
   std::vector<void*> arguments;
 };
@@ -62,6 +65,8 @@ class LoadedBinary {
   virtual ~LoadedBinary() = default;
   // InvalidArgument when there is no such kernel.
   virtual absl::StatusOr<void*> FindKernel(const std::string& name) = 0;
+  // Returns what PreparedLaunch has of a kernel; null: its blocks have one order, or none.
+  virtual const long long** FindOrder(const std::string& kernel) { return nullptr; }
 };
 
 // Something on the device to be looked at, and the one number that is found.
@@ -104,7 +109,11 @@ struct RunOptions {
   bool flush_cache = false;              // afterwards, and before the run: nothing of the data is in cache
   int repeat = 1;                        // runs back to back, on a GPU as one CUDA graph; the mean counts
   int lead = 0;                          // runs before those, outside the timed region
-  std::function<void()> before_launch;   // called when only the launches are left, the lead's among them
+  // Kernels that look for an order get this one, and one_thread lets blocks of all kernels run one after
+  // another. A host alone has either.
+  BlockOrder order = BlockOrder::kUsual;
+  bool one_thread = false;
+  std::function<void()> before_launch;  // called when only the launches are left, the lead's among them
   // Kept of the same launches from run to run; null: nothing is kept.
   std::unique_ptr<RepeatedLaunches>* kept = nullptr;
   std::function<void()> after_run;           // called when the launches have ended well, before what follows

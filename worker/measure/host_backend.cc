@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <omp.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -48,6 +49,9 @@ class HostBinary : public LoadedBinary {
     if (kernel == nullptr)
       return absl::InvalidArgumentError(absl::StrCat("no kernel ", name, " in the shared object"));
     return kernel;
+  }
+  const long long** FindOrder(const std::string& kernel) override {
+    return static_cast<const long long**>(dlsym(library_, absl::StrCat(kernel, "_order").c_str()));
   }
 
  private:
@@ -212,17 +216,27 @@ absl::StatusOr<double> HostBackend::Run(const std::vector<PreparedLaunch>& launc
     FUSION_RETURN_IF_ERROR(FlushCache());
   }
   if (options.before_launch) options.before_launch();
-  const auto run = [&launches](int times) {
+  std::vector<long long> blocks;
+  const auto run = [&](int times) {
     for (int i = 0; i < times; ++i)
-      for (const PreparedLaunch& launch : launches)
-        if (launch.grid > 0)
-          reinterpret_cast<HostKernel>(launch.kernel)(launch.grid, launch.arguments.data());
+      for (const PreparedLaunch& launch : launches) {
+        if (launch.grid <= 0) continue;
+        const bool ordered = launch.order != nullptr && options.order != BlockOrder::kUsual;
+        if (ordered && static_cast<int64_t>(blocks.size()) != launch.grid)
+          blocks = OrderedBlocks(options.order, launch.grid);
+        if (ordered) *launch.order = blocks.data();
+        reinterpret_cast<HostKernel>(launch.kernel)(launch.grid, launch.arguments.data());
+        if (ordered) *launch.order = nullptr;
+      }
   };
+  const int threads = omp_get_max_threads();
+  if (options.one_thread) omp_set_num_threads(1);
   run(options.lead);
   const double waited = ProcessorWaitSeconds();
   const auto start = std::chrono::steady_clock::now();
   run(options.repeat);
   const auto end = std::chrono::steady_clock::now();
+  omp_set_num_threads(threads);
   if (options.after_run) options.after_run();
   const double seconds = std::chrono::duration<double>(end - start).count(),
                wait = ProcessorWaitSeconds() - waited;

@@ -392,6 +392,7 @@ absl::Status SessionData::ResolveLaunches(const v1::Program& program, const Bina
         prepared->digests.end())
       prepared->digests.push_back(launch.binary());
     resolved.name = launch.kernel();
+    resolved.order = prepared->binaries.back()->FindOrder(launch.kernel());
     resolved.grid = launch.grid();
     resolved.threads = launch.threads();
     resolved.shared_bytes = launch.shared_bytes();

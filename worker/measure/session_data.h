@@ -76,6 +76,8 @@ class SessionData {
 
   struct RunCalls {
     std::function<void()> before_launch, after_run;  // as RunOptions
+    BlockOrder order = BlockOrder::kUsual;           // likewise
+    bool one_thread = false;
   };
   // Does `repeat` runs after `lead` that are not timed, with outputs, temporaries and workspace poisoned
   // before. Returns the seconds of one.

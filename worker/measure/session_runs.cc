@@ -44,6 +44,8 @@ absl::StatusOr<double> SessionData::RunInspected(PreparedProgram& program, bool 
   options.poison = program.poison;
   options.restore = program.restore;
   options.guards = scratch_->guards();
+  options.order = calls.order;
+  options.one_thread = calls.one_thread;
   options.flush_cache = flush_cache;
   options.before_launch = std::move(calls.before_launch);
   options.after_run = std::move(calls.after_run);

@@ -87,4 +87,32 @@ v1::Statistics PairedRatio(const std::vector<double>& first, const std::vector<d
   return ratio;
 }
 
+v1::Statistics PairedRatioByRound(const std::map<int, double>& first, const std::map<int, double>& second) {
+  std::vector<double> slow, fast;
+  for (const auto& [round, seconds] : second) {
+    const auto paired = first.find(round);
+    if (paired == first.end() || !(seconds > 0)) continue;
+    slow.push_back(paired->second);
+    fast.push_back(seconds);
+  }
+  return PairedRatio(slow, fast);
+}
+
+std::vector<double> Samples(const std::map<int, double>& by_round) {
+  std::vector<double> samples;
+  for (const auto& [round, seconds] : by_round) samples.push_back(seconds);
+  return samples;
+}
+
+bool IsSteadyTime(const v1::Statistics& times, const std::map<int, double>& samples,
+                  const std::set<int>& waits) {
+  size_t undisturbed = 0, waited = 0;
+  for (const auto& [round, seconds] : samples) {
+    if (seconds > kDisturbed * times.quick()) continue;
+    ++undisturbed;
+    waited += waits.count(round);
+  }
+  return IsSteady(times, samples.size()) && 2 * waited <= undisturbed;
+}
+
 }  // namespace fusion

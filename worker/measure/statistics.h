@@ -8,6 +8,8 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
+#include <set>
 #include <vector>
 
 #include "fusion/v1/program.pb.h"
@@ -30,6 +32,10 @@ v1::Statistics TimeStatistics(std::vector<double> seconds);
 // or all of fewer, and their median is known to 10 %. Samples without a common least time, which scatter over
 // decades, do not fulfil this: few of them are near the low quantile.
 bool IsSteady(const v1::Statistics& times, size_t samples);
+// Returns whether samples by round are so, and not because each of them waited for a processor: `waits` has
+// the rounds of those that did.
+bool IsSteadyTime(const v1::Statistics& times, const std::map<int, double>& samples,
+                  const std::set<int>& waits);
 
 // Position k (from 0) such that [sorted[k], sorted[n-1-k]] is that interval.
 int MedianIntervalRank(int n);
@@ -46,5 +52,10 @@ double Uncertainty(const v1::Statistics& times, size_t samples);
 // disturbs both alike (clocks) does not change them. Otherwise it is that of the undisturbed pairs, and with
 // fewer than five of those the ratio of the two times, whose interval is as wide as theirs allow.
 v1::Statistics PairedRatio(const std::vector<double>& first, const std::vector<double>& second);
+// Returns the same of the rounds that both have.
+v1::Statistics PairedRatioByRound(const std::map<int, double>& first, const std::map<int, double>& second);
+
+// Seconds by round, without the rounds.
+std::vector<double> Samples(const std::map<int, double>& by_round);
 
 }  // namespace fusion

@@ -8,6 +8,7 @@
 #include <memory>
 #include <random>
 #include <set>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -199,8 +200,11 @@ class ProtocolRun {
 
   // A run that is judged. False when the program is out.
   absl::StatusOr<bool> RunAndJudge(Subject* subject, const std::string& which, double* seconds,
-                                   bool flush_cache = true) {
+                                   bool flush_cache = true, BlockOrder order = BlockOrder::kUsual,
+                                   bool one_thread = false) {
     FUSION_ASSIGN_OR_RETURN(const bool ran, Ran(subject, seconds, [&](SessionData::RunCalls calls) {
+                              calls.order = order;
+                              calls.one_thread = one_thread;
                               return session_->RunInspected(*subject->prepared, flush_cache,
                                                             std::move(calls));
                             }));
@@ -230,7 +234,27 @@ class ProtocolRun {
     const InPhase cold(phases_, v1::TIMING_COLD);
     double seconds = 0;
     if (subject->prepared == nullptr) return absl::OkStatus();
-    return RunAndJudge(subject, "first run", &seconds).status();
+    FUSION_ASSIGN_OR_RETURN(const bool good, RunAndJudge(subject, "first run", &seconds));
+    return good ? JudgeOrders(subject, seconds) : absl::OkStatus();
+  }
+
+  // Judges runs of blocks in other orders, where nobody has proved that they are independent. On one thread
+  // each dependence between blocks shows in one of them; where that takes too long each thread has its part.
+  absl::Status JudgeOrders(Subject* subject, double usual_seconds) {
+    const std::vector<PreparedLaunch>& launches = subject->prepared->launches;
+    if (std::none_of(launches.begin(), launches.end(),
+                     [](const PreparedLaunch& launch) { return launch.order != nullptr; }))
+      return absl::OkStatus();
+    const bool one_thread =
+        usual_seconds * std::thread::hardware_concurrency() < method_.run_deadline_seconds() / 2;
+    for (BlockOrder order : {BlockOrder::kForward, BlockOrder::kBackward, BlockOrder::kShuffled}) {
+      double seconds = 0;
+      if (subject->prepared != nullptr)
+        FUSION_RETURN_IF_ERROR(
+            RunAndJudge(subject, NameOf(order), &seconds, false, order, one_thread).status());
+    }
+    subject->least_judged_seconds = usual_seconds;
+    return absl::OkStatus();
   }
 
   absl::Status WarmUp() {
@@ -340,18 +364,6 @@ class ProtocolRun {
     if (backend_->waited_share() > kMostWaiting) waits->insert(round_);
   }
 
-  // Returns whether the samples that nothing else disturbed are alike, and not because each of them waited.
-  static bool IsSteadyTime(const v1::Statistics& times, const std::map<int, double>& samples,
-                           const std::set<int>& waits) {
-    size_t undisturbed = 0, waited = 0;
-    for (const auto& [round, seconds] : samples) {
-      if (seconds > kDisturbed * times.quick()) continue;
-      ++undisturbed;
-      waited += waits.count(round);
-    }
-    return IsSteady(times, samples.size()) && 2 * waited <= undisturbed;
-  }
-
   // The last sample.
   absl::Status JudgeLastRun(Subject* subject) {
     if (subject->prepared == nullptr) return absl::OkStatus();
@@ -447,24 +459,6 @@ class ProtocolRun {
     return absl::OkStatus();
   }
 
-  static std::vector<double> Samples(const std::map<int, double>& by_round) {
-    std::vector<double> samples;
-    for (const auto& [round, seconds] : by_round) samples.push_back(seconds);
-    return samples;
-  }
-
-  static v1::Statistics PairedSpeedup(const std::map<int, double>& unfused,
-                                      const std::map<int, double>& fused) {
-    std::vector<double> slow, fast;
-    for (const auto& [round, seconds] : fused) {
-      const auto paired = unfused.find(round);
-      if (paired == unfused.end() || !(seconds > 0)) continue;
-      slow.push_back(paired->second);
-      fast.push_back(seconds);
-    }
-    return PairedRatio(slow, fast);
-  }
-
   void Summarize(Subject* subject, double copy_bytes_per_second) {
     if (subject->prepared == nullptr) return;
     v1::ProgramMeasurement* measurement = subject->measurement;
@@ -481,8 +475,8 @@ class ProtocolRun {
                                 ? IsSteadyTime(measurement->warm(), subject->warm, subject->warm_waits)
                                 : IsSteadyTime(measurement->cold(), subject->cold, subject->cold_waits));
     if (unfused != nullptr) {
-      *measurement->mutable_paired_speedup() = PairedSpeedup(unfused->cold, subject->cold);
-      *measurement->mutable_paired_warm_speedup() = PairedSpeedup(unfused->warm, subject->warm);
+      *measurement->mutable_paired_speedup() = PairedRatioByRound(unfused->cold, subject->cold);
+      *measurement->mutable_paired_warm_speedup() = PairedRatioByRound(unfused->warm, subject->warm);
     }
     measurement->set_below_floor(copy_bytes_per_second > 0 &&
                                  measurement->cold().median() <

@@ -12,6 +12,8 @@ class HostPrinter {
   explicit HostPrinter(const ir::Kernel& kernel) : kernel_(kernel) {}
 
   std::string Print() {
+    if (kernel_.asserted)
+      absl::StrAppend(&out_, "extern \"C\" { const long long* ", kernel_.name, "_order = nullptr; }\n");
     absl::StrAppend(&out_, "// ", kernel_.comment, "\nextern \"C\" void ", kernel_.name,
                     "(long long grid, void* const* arguments) {\n");
     for (size_t i = 0; i < kernel_.parameters.size(); ++i) {
@@ -80,7 +82,13 @@ class HostPrinter {
                         : absl::StrCat("const fu_index groups = grid * ", groups_per_block, ";"));
     // Groups of one block share nothing, so each is an iteration of its own.
     Line(1, "#pragma omp parallel for schedule(static)");
-    Line(1, "for (fu_index group = 0; group < groups; ++group) {");
+    // Kernels whose order is asked for have one group a block.
+    const bool asks = kernel_.asserted && groups_per_block == 1 && cluster == 1;
+    const char* const counter = asks ? "turn" : "group";
+    Line(1, absl::StrCat("for (fu_index ", counter, " = 0; ", counter, " < groups; ++", counter, ") {"));
+    if (asks)
+      Line(2, absl::StrCat("const fu_index group = ", kernel_.name,
+                           "_order == nullptr ? turn : ", kernel_.name, "_order[turn];"));
     Line(2, cluster > 1 ? absl::StrCat("const fu_index block = group * ", cluster, ";")
                         : absl::StrCat("const fu_index block = group / ", groups_per_block, ";"));
     PrintParameters(2);

@@ -120,6 +120,19 @@ TEST_F(LoopsTest, WhatNothingButAPragmaSaysIsMarkedAndMayComeOutWrong) {
                     HasSubstr("should be")));
 }
 
+// On one thread each iteration finds what the one before it has left; nothing proves that it does not.
+TEST_F(LoopsTest, WhatIsRightInOneOrderOfBlocksAloneComesOutWrong) {
+  client_.SetEnvironment("OMP_NUM_THREADS", "1");
+  const std::string wrong = client_.Write("wrong.c",
+                                          "int n;\nfloat a[n];\n#pragma omp parallel for\n"
+                                          "for (int i = 1; i < n; i++)\n"
+                                          "  a[i] = a[(i * i - 1) / (i + 1)] + 1;\n");
+  const std::string error = Error({"submit", wrong, "--size", "n=20000", "--target", "host", "--quick"}, 1);
+  EXPECT_THAT(error,
+              AllOf(HasSubstr("nothing but a pragma says that the iterations of i at 4:1 are independent"),
+                    HasSubstr("a run of its blocks backwards: output a: entry ")));
+}
+
 TEST_F(LoopsTest, ModelsOfComputationArePrinted) {
   const ProcessResult formulas = client_.Run({"cases", Listing("matmul.c"), "--models"});
   EXPECT_EQ(formulas.exit_code, 0) << formulas.err;
@@ -144,6 +157,8 @@ TEST_F(LoopsTest, BadInputIsNamed) {
               AllOf(HasSubstr("the loops have no size or parameter M"),
                     HasSubstr("N has no value; give one: --size N=1024")));
   EXPECT_THAT(Error({"submit", matmul, "--size", "N=0"}, 2), HasSubstr("at these sizes a has no entries"));
+  EXPECT_THAT(Error({"submit", matmul, "--size", "N=4294967296"}, 2),
+              HasSubstr("N = 4294967296 needs more than 32 bits"));
   EXPECT_THAT(Error({"submit", matmul, "--size", "N=100000"}, 2),
               HasSubstr("a would have 10000000000 entries"));
   EXPECT_THAT(Error({"submit", matmul, "--size", "N=64", "--no-measure"}, 2),
