@@ -116,6 +116,14 @@ std::string ImplementationsText(const std::vector<const v1::Candidate*>& ranked,
   return text;
 }
 
+std::string CaseText(const v1::Candidate& candidate) {
+  return absl::StrCat(candidate.asserted().empty() ? "" : "* ", candidate.description());
+}
+std::string AssertedText(const std::vector<const v1::Candidate*>& ranked) {
+  if (ranked.empty() || ranked[0]->asserted().empty()) return "";
+  return absl::StrCat("*  parallel by nothing but a pragma: ", ranked[0]->asserted(), "\n");
+}
+
 std::string RankedTable(const std::vector<const v1::Candidate*>& ranked, const v1::JobResult& result,
                         const TimeUnit& unit, const TextStyle& style) {
   Table table;
@@ -141,8 +149,7 @@ std::string RankedTable(const std::vector<const v1::Candidate*>& ranked, const v
     if (!loops) cells.push_back(FormatShare(median > 0 ? result.floor_seconds() / median : 0));
     cells.push_back(absl::StrCat(candidate.predicted_rank()));
     cells.push_back(absl::StrCat(candidate.kernels_size()));
-    cells.push_back(loops ? absl::StrCat(candidate.asserted().empty() ? "" : "* ", candidate.description())
-                          : FusionsText(candidate));
+    cells.push_back(loops ? CaseText(candidate) : FusionsText(candidate));
     table.AddRow(std::move(cells));
   }
   std::string text = Emphasize(table.Print(style.width), 1, style.color);
@@ -161,21 +168,23 @@ std::string PredictedTable(const std::vector<const v1::Candidate*>& ranked, cons
   Table table;
   table.AddColumn("rank", Table::Align::kRight);
   table.AddColumn(absl::StrCat("predicted (", unit.name, ")"), Table::Align::kRight);
-  table.AddColumn("of floor", Table::Align::kRight);
+  const bool loops = IsOfLoops(result);
+  if (!loops) table.AddColumn("of floor", Table::Align::kRight);
   table.AddColumn("kernels", Table::Align::kRight);
-  table.AddColumn("fusions", Table::Align::kLeft);
+  table.AddColumn(loops ? "case" : "fusions", Table::Align::kLeft);
   double error = 0, tolerance = 0;
   for (const v1::Candidate* candidate : ranked) {
-    table.AddRow({absl::StrCat(candidate->rank()), FormatInUnit(candidate->predicted_seconds(), unit),
-                  FormatShare(candidate->predicted_seconds() > 0
-                                  ? result.floor_seconds() / candidate->predicted_seconds()
-                                  : 0),
-                  absl::StrCat(candidate->kernels_size()), FusionsText(*candidate)});
+    const double seconds = candidate->predicted_seconds();
+    std::vector<std::string> cells = {absl::StrCat(candidate->rank()), FormatInUnit(seconds, unit)};
+    if (!loops) cells.push_back(FormatShare(seconds > 0 ? result.floor_seconds() / seconds : 0));
+    cells.push_back(absl::StrCat(candidate->kernels_size()));
+    cells.push_back(loops ? CaseText(*candidate) : FusionsText(*candidate));
+    table.AddRow(std::move(cells));
     error = std::max(error, candidate->max_relative_error());
     tolerance = std::max(tolerance, candidate->tolerance());
   }
   std::string text = Emphasize(table.Print(style.width), 1, style.color);
-  text += ImplementationsText(ranked, ranked.size());
+  text += loops ? AssertedText(ranked) : ImplementationsText(ranked, ranked.size());
   if (tolerance > 0)
     absl::StrAppend(&text, "\ncomputed on a host at small sizes: largest relative error ", FormatError(error),
                     ", allowed ", FormatError(tolerance), "\n");
@@ -197,8 +206,7 @@ std::string FootnotesText(const std::vector<const v1::Candidate*>& ranked, const
     text += "speed-up: the median of the ratios of neighbouring runs, not the ratio of the medians\n";
   if (any([](const v1::Candidate& c) { return c.below_floor(); }))
     text += "!  faster than moving the fewest bytes from memory allows: look twice\n";
-  if (any([](const v1::Candidate& c) { return !c.asserted().empty(); }))
-    absl::StrAppend(&text, "*  parallel by nothing but a pragma: ", ranked[0]->asserted(), "\n");
+  text += AssertedText(ranked);
   if (!IsOfLoops(result) &&
       !any([](const v1::Candidate& c) { return c.speedup() == 0 || c.speedup() >= kSlower; }))
     text += "not fusing is faster here: the unfused kernels took less time than any of these\n";

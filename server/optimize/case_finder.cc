@@ -262,7 +262,7 @@ int64_t CaseFinder::LeastThreads(const IntegerValues& point) const {
 }
 
 absl::StatusOr<std::vector<LoopCase>> FindLoopCases(const LoopSubmission& submission, const CostModel& model,
-                                                    size_t most) {
+                                                    size_t most, bool plain_first) {
   CaseFinder finder(submission, submission.mapped, submission.parameters, model.device());
   FUSION_ASSIGN_OR_RETURN(const std::vector<IntegerValues> points, finder.Points());
   FUSION_RETURN_IF_ERROR(finder.Sample(submission.sizes, points[0]));
@@ -274,7 +274,8 @@ absl::StatusOr<std::vector<LoopCase>> FindLoopCases(const LoopSubmission& submis
   const IntegerValues plain = finder.Plain(points);
   // The plain case is tried whatever is predicted: nobody wants to get less than it.
   std::stable_sort(cases.begin(), cases.end(), [&](const LoopCase& a, const LoopCase& b) {
-    const bool first = !a.cached && a.parameters == plain, second = !b.cached && b.parameters == plain;
+    const bool first = plain_first && !a.cached && a.parameters == plain,
+               second = plain_first && !b.cached && b.parameters == plain;
     return first != second ? first : a.predicted_seconds < b.predicted_seconds;
   });
   if (cases.size() > 1)

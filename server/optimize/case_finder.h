@@ -26,9 +26,10 @@ struct LoopCase {
 // Returns the cases that the device can run at the sizes of the submission, the fastest as predicted first:
 // at most `most`. Parameters are powers of two within their ranges. Where the text divides by parameters and
 // leaves out what is behind the last whole part, only values that leave out nothing are taken, so that all
-// cases compute the same. FailedPrecondition: there are none.
+// cases compute the same. `plain_first`: the plain case comes before all others. FailedPrecondition: there
+// are none.
 absl::StatusOr<std::vector<LoopCase>> FindLoopCases(const LoopSubmission& submission, const CostModel& model,
-                                                    size_t most);
+                                                    size_t most, bool plain_first = true);
 
 class CaseFinder {
  public:
@@ -55,6 +56,9 @@ class CaseFinder {
 
   int64_t SharedLimit() const;  // bytes of a block
 
+  // Returns whether values leave nothing out and make blocks that the device has.
+  bool IsPossible(const IntegerValues& point) const;
+
  private:
   struct ThreadLoops {
     const CRegion* region;
@@ -71,7 +75,6 @@ class CaseFinder {
   std::string Names() const;
   // Finds quotients by parameters, which have to be whole unless they are rounded up, and loops over threads.
   void FindWhole();
-  bool IsPossible(const IntegerValues& point) const;
   int64_t LeastThreads(const IntegerValues& point) const;
 
   const LoopSubmission& submission_;

@@ -94,4 +94,11 @@ absl::StatusOr<DeviceDescription> RequestedOrDescribedDevice(
   return device;
 }
 
+std::chrono::milliseconds PredictionPatience(v1::Target target, const std::string& arch,
+                                             const PipelineContext& context) {
+  const bool may_be_this_machine = target != v1::CUDA && arch.empty();
+  return context.dispatcher.only_worker_is_here() && may_be_this_machine ? kDevicePatience
+                                                                         : std::chrono::seconds(0);
+}
+
 }  // namespace fusion

@@ -31,6 +31,11 @@ absl::StatusOr<DeviceDescription> RequestedOrDescribedDevice(
     v1::Target target, const std::string& arch, const std::string& kind, std::chrono::milliseconds patience,
     const PipelineContext& context, std::string* warning, std::vector<std::string>* notes);
 
+// Returns how long a job that measures nothing waits for its device: where the worker of this process is to
+// come, it may be the very machine that is meant.
+std::chrono::milliseconds PredictionPatience(v1::Target target, const std::string& arch,
+                                             const PipelineContext& context);
+
 // Returns the device that was there last of all that workers have ever had; for any target one of the first
 // target that any was of. kind: only devices that have this in their names.
 absl::StatusOr<std::optional<DeviceDescription>> LastSeenDevice(v1::Target target, const std::string& arch,

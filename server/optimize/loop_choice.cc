@@ -83,8 +83,9 @@ absl::StatusOr<LoopChooser> LoopChooser::Make(const LoopSubmission& submission, 
     const int position = candidate.predicted_rank() - 1;
     const LoopCase& one = candidates.cases[position];
     const std::optional<LoopCase> predicted = finder.Predict(one.parameters, one.cached, model);
-    factors.push_back(predicted && predicted->predicted_seconds > 0
-                          ? candidate.measured().median() / predicted->predicted_seconds
+    const double measured = candidate.measured().median();  // 0: nothing was
+    factors.push_back(predicted && predicted->predicted_seconds > 0 && measured > 0
+                          ? measured / predicted->predicted_seconds
                           : 1);
     chooser.contenders_.push_back(
         {{one.parameters, one.cached, CaseText(one, candidates.codes[position])}, position, {}});

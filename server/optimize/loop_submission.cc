@@ -168,9 +168,6 @@ absl::Status CheckUnused(const v1::SubmitRequest& request) {
     return InvalidField("hints", "speak of results of functions, which loops in C do not have");
   if (request.has_benchmark())
     return InvalidField("benchmark", "measures functions of elements, which loops in C do not have");
-  if (request.no_measure())
-    return InvalidField("no_measure",
-                        "loops in C are measured; `fusion-client cases` tells their cases without that");
   if (!request.source().input_values().empty())
     return InvalidField("source.input_values", "arrays of loops in C have random values");
   return absl::OkStatus();

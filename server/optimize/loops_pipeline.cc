@@ -18,8 +18,10 @@
 #include "server/optimize/loop_candidates.h"
 #include "server/optimize/loop_choice.h"
 #include "server/optimize/loop_submission.h"
+#include "server/optimize/loop_trial.h"
 #include "server/optimize/measure_stage.h"
 #include "server/optimize/measurement_remarks.h"
+#include "server/optimize/predicted_stage.h"
 #include "server/optimize/stage_log.h"
 #include "server/rank/rank.h"
 #include "server/target/target.h"
@@ -27,7 +29,7 @@
 namespace fusion {
 namespace {
 
-constexpr int kUsualCases = 30, kQuickCases = 3;
+constexpr int kUsualCases = 30, kQuickCases = 3, kPredictedCases = 5;
 // Cases wait to be timed for each candidate of the job: predictions of loops err more than those of graphs.
 constexpr int kWaitingOfCandidate = 3;
 // Standard deviation of log(measured / predicted) of cases of one program, as far as it is known before
@@ -36,8 +38,18 @@ constexpr double kDeviationOfCases = 0.7;
 
 absl::StatusOr<DeviceDescription> DeviceOfLoops(const v1::SubmitRequest& request,
                                                 const LoopSubmission& submission,
-                                                const PipelineContext& context) {
+                                                const PipelineContext& context,
+                                                std::vector<std::string>* notes) {
   std::string warning;
+  if (request.no_measure()) {
+    FUSION_ASSIGN_OR_RETURN(
+        DeviceDescription described,
+        RequestedOrDescribedDevice(request.target(), request.arch(), request.device(),
+                                   PredictionPatience(request.target(), request.arch(), context), context,
+                                   &warning, notes));
+    if (!warning.empty()) notes->push_back(warning);
+    return WithSteadyBandwidth(std::move(described), context.store);
+  }
   FUSION_ASSIGN_OR_RETURN(DeviceDescription device,
                           RequestedDevice(request.target(), request.arch(), request.device(), kDevicePatience,
                                           context, &warning));
@@ -90,7 +102,7 @@ absl::Status RankAndExportCases(const LoopSubmission& submission, const CostMode
   std::vector<v1::Candidate> ranked;
   for (const v1::PlannedCandidate& planned : candidates.set.candidates())
     if (planned.description().outcome() != v1::OUTCOME_UNSPECIFIED) ranked.push_back(planned.description());
-  RankCandidates(&ranked);
+  result->predicted() ? RankAsPredicted(&ranked) : RankCandidates(&ranked);
   const DeviceDescription& device = model.device();
   FUSION_ASSIGN_OR_RETURN(const LoopChooser chooser,
                           LoopChooser::Make(submission, model, candidates, ranked));
@@ -113,7 +125,8 @@ absl::Status RankAndExportCases(const LoopSubmission& submission, const CostMode
                         .verified = verified,
                         .names = ExportedNames(submission.code_name)});
   };
-  FUSION_RETURN_IF_ERROR(StoreArtifacts(candidates.set, built, false, ranked, device, export_case, context));
+  FUSION_RETURN_IF_ERROR(
+      StoreArtifacts(candidates.set, built, result->predicted(), ranked, device, export_case, context));
   result->mutable_candidates()->Assign(ranked.begin(), ranked.end());
   return absl::OkStatus();
 }
@@ -128,12 +141,16 @@ absl::StatusOr<v1::JobResult> LoopsPipeline(const v1::SubmitRequest& request,
   FUSION_ASSIGN_OR_RETURN(const std::shared_ptr<const LoopSubmission> submission,
                           CheckLoopSubmission(request));
   stages.Begin("choose a device");
-  FUSION_ASSIGN_OR_RETURN(const DeviceDescription device, DeviceOfLoops(request, *submission, context));
+  std::vector<std::string> notes;
+  FUSION_ASSIGN_OR_RETURN(const DeviceDescription device,
+                          DeviceOfLoops(request, *submission, context, &notes));
 
   stages.Begin("cases");
   const CostModel model(device);
-  const int wanted = kWaitingOfCandidate * (request.candidates() == 0 ? kUsualCases : request.candidates());
-  FUSION_ASSIGN_OR_RETURN(std::vector<LoopCase> cases, FindLoopCases(*submission, model, wanted));
+  const int asked = request.candidates() == 0 ? kUsualCases : request.candidates();
+  const int wanted = request.no_measure() ? std::min(asked, kPredictedCases) : kWaitingOfCandidate * asked;
+  FUSION_ASSIGN_OR_RETURN(std::vector<LoopCase> cases,
+                          FindLoopCases(*submission, model, wanted, !request.no_measure()));
   stages.Begin("codegen");
   FUSION_ASSIGN_OR_RETURN(LoopCandidates candidates, GenerateLoopCode(*submission, std::move(cases), device));
   Dump(context, "candidates.textproto", candidates.set.DebugString());
@@ -141,8 +158,19 @@ absl::StatusOr<v1::JobResult> LoopsPipeline(const v1::SubmitRequest& request,
   v1::JobResult result;
   v1::BuiltCode built;
   result.set_cache(request.cache() == v1::WARM ? v1::WARM : v1::COLD);
-  if (const absl::Status timed = CompeteCases(request, model, context, &stages, &candidates, &built, &result);
-      !timed.ok()) {
+  if (request.no_measure()) {
+    stages.Begin("check what is predicted");
+    result.set_predicted(true);
+    FUSION_RETURN_IF_ERROR(CheckPredicted(
+        [&](const DeviceDescription& host, std::vector<int>* positions) {
+          return MakeLoopTrial(*submission, candidates.cases, device, host, positions);
+        },
+        device, wanted, context, &candidates.set, &built, &result));
+    result.mutable_search()->set_covers(candidates.set.candidates_size());
+    for (const std::string& note : notes) result.mutable_search()->add_notes(note);
+  } else if (const absl::Status timed =
+                 CompeteCases(request, model, context, &stages, &candidates, &built, &result);
+             !timed.ok()) {
     if (!absl::IsFailedPrecondition(timed) || submission->mapped.asserted.empty()) return timed;
     return absl::FailedPreconditionError(absl::StrCat(
         "nothing but a pragma says that the iterations of ", absl::StrJoin(submission->mapped.asserted, ", "),
@@ -154,10 +182,11 @@ absl::StatusOr<v1::JobResult> LoopsPipeline(const v1::SubmitRequest& request,
   *result.mutable_graph() = submission->summary;
   if (request.quick())
     result.add_remarks("a first answer: few cases, of which a few runs were timed and verified");
-  else
+  else if (!result.predicted())
     DescribeReliability(&result);
-  result.add_remarks(
-      "speed-ups are over the same loops with one iteration a thread and nothing in shared memory");
+  if (!result.predicted())
+    result.add_remarks(
+        "speed-ups are over the same loops with one iteration a thread and nothing in shared memory");
   for (const LoopNote& note : NotesOf(submission->program))
     result.add_remarks(NoteText(note, submission->file_name));
   result.set_builds(built.builds());

@@ -130,15 +130,6 @@ absl::Status ChooseOrDescribeDevice(v1::Target target, const std::string& arch, 
   return absl::OkStatus();
 }
 
-// Returns how long a job that measures nothing waits for its device: where the worker of this process is to
-// come, it may be the very machine that is meant.
-std::chrono::milliseconds PredictionPatience(const v1::SubmitRequest& request,
-                                             const PipelineContext& context) {
-  const bool may_be_this_machine = request.target() != v1::CUDA && request.arch().empty();
-  return context.dispatcher.only_worker_is_here() && may_be_this_machine ? kDevicePatience
-                                                                         : std::chrono::seconds(0);
-}
-
 // Finds what the routines of the graph's functions of elements take on the device, as far as that is known.
 absl::Status FindRoutines(Optimization* job) {
   if (!HasElements(*job->submission.graph)) return absl::OkStatus();
@@ -351,10 +342,11 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
 
   // The device comes before the search: what is possible and what is fast depend on it.
   stages.Begin("choose a device");
-  FUSION_RETURN_IF_ERROR(request.no_measure()
-                             ? ChooseOrDescribeDevice(request.target(), request.arch(), request.device(),
-                                                      PredictionPatience(request, context), &job)
-                             : ChooseDevice(request, &job));
+  FUSION_RETURN_IF_ERROR(
+      request.no_measure()
+          ? ChooseOrDescribeDevice(request.target(), request.arch(), request.device(),
+                                   PredictionPatience(request.target(), request.arch(), context), &job)
+          : ChooseDevice(request, &job));
 
   stages.Begin("routines");
   FUSION_RETURN_IF_ERROR(FindRoutines(&job));

@@ -38,67 +38,28 @@ bool SomeoneBuilds(v1::Target target, const Dispatcher& dispatcher) {
   });
 }
 
-// The kernels of candidates as they are for their device, printed for a host, at other sizes.
-struct HostTrial {
-  CodeLibrary library;
-  v1::CandidateSet set;
-};
-
-absl::StatusOr<HostTrial> MakeTrial(const Submission& submission, const Plans& plans,
-                                    const DeviceDescription& device, const DeviceDescription& host,
-                                    const std::vector<int>& positions) {
-  const Graph& graph = *submission.graph;
-  const SizeValues sizes = TrialSizes(submission.sizes);
-  HostTrial trial{.library = CodeLibrary(graph, sizes, host, TargetOf(device.target()).simt())};
-  const auto add = [&](const FusionImplementation& implementation,
-                       std::vector<const CodeUnit*>* units) -> absl::Status {
-    FUSION_ASSIGN_OR_RETURN(const CodeUnit* unit, trial.library.Add(implementation, false));
-    trial.set.mutable_builds()->insert({unit->build.key(), unit->build});
-    units->push_back(unit);
-    return absl::OkStatus();
-  };
-  const CostModel model(host);
-  std::vector<FusionImplementation> nodes;
-  for (const Node& node : graph.nodes())
-    nodes.push_back(ReferenceImplementation(graph, node.id, sizes, model));
-  FUSION_ASSIGN_OR_RETURN(const std::vector<const CodeUnit*> reference,
-                          trial.library.AddTogether(nodes, true));
-  for (const CodeUnit* unit : reference) trial.set.mutable_builds()->insert({unit->build.key(), unit->build});
-  *trial.set.mutable_session() = MakeSession(graph, sizes, TolerancesOf(submission));
-  *trial.set.mutable_reference() = trial.library.ProgramOf(reference, "reference", true);
-  for (int position : positions) {
-    std::vector<const CodeUnit*> units;
-    for (const FusionImplementation* implementation : ImplementationsOf(plans, position))
-      FUSION_RETURN_IF_ERROR(add(*implementation, &units));
-    *trial.set.add_candidates()->mutable_program() =
-        trial.library.ProgramOf(units, absl::StrCat("candidate ", position + 1), false);
-  }
-  return trial;
-}
-
 // Computes the candidates at `positions` on a host and takes over what came of it.
-absl::Status TryOnHost(const Submission& submission, const Plans& plans, const DeviceDescription& device,
-                       const std::vector<int>& positions, const PipelineContext& context,
-                       v1::CandidateSet* set) {
+absl::Status TryOnHost(const TrialMaker& make_trial, std::vector<int> positions,
+                       const PipelineContext& context, v1::CandidateSet* set) {
   FUSION_ASSIGN_OR_RETURN(
       const DeviceDescription host,
       context.dispatcher.ChooseDevice(
           v1::HOST, "",
           context.dispatcher.only_worker_is_here() ? kWorkerPatience : std::chrono::milliseconds(0),
           context.cancellation, context.job));
-  FUSION_ASSIGN_OR_RETURN(HostTrial trial, MakeTrial(submission, plans, device, host, positions));
+  FUSION_ASSIGN_OR_RETURN(v1::CandidateSet trial, make_trial(host, &positions));
   std::vector<int> all(positions.size());
   std::iota(all.begin(), all.end(), 0);
   v1::BuiltCode built;
-  FUSION_RETURN_IF_ERROR(BuildCandidates(all, &trial.set, context, &built));
+  FUSION_RETURN_IF_ERROR(BuildCandidates(all, &trial, context, &built));
 
   v1::TimeTask task;
   *task.mutable_session() =
-      SessionOf(trial.set.session(), BuiltProgram(trial.set.reference(), built), {}, context.job);
+      SessionOf(trial.session(), BuiltProgram(trial.reference(), built), {}, context.job);
   std::vector<int> tried;  // of the positions, those whose code was built for the host
   for (size_t i = 0; i < positions.size(); ++i) {
-    if (!IsBuilt(trial.set.candidates(static_cast<int>(i)).program(), built)) continue;
-    *task.add_programs() = BuiltProgram(trial.set.candidates(static_cast<int>(i)).program(), built);
+    if (!IsBuilt(trial.candidates(static_cast<int>(i)).program(), built)) continue;
+    *task.add_programs() = BuiltProgram(trial.candidates(static_cast<int>(i)).program(), built);
     tried.push_back(positions[i]);
   }
   v1::MeasurementMethod& method = *task.mutable_method();
@@ -127,6 +88,39 @@ absl::Status TryOnHost(const Submission& submission, const Plans& plans, const D
   return failure;
 }
 
+// Returns the kernels of candidates as they are for their device, printed for a host, at other sizes.
+absl::StatusOr<v1::CandidateSet> MakeTrial(const Submission& submission, const Plans& plans,
+                                           const DeviceDescription& device, const DeviceDescription& host,
+                                           const std::vector<int>& positions) {
+  const Graph& graph = *submission.graph;
+  const SizeValues sizes = TrialSizes(submission.sizes);
+  CodeLibrary library(graph, sizes, host, TargetOf(device.target()).simt());
+  v1::CandidateSet set;
+  const auto add = [&](const FusionImplementation& implementation,
+                       std::vector<const CodeUnit*>* units) -> absl::Status {
+    FUSION_ASSIGN_OR_RETURN(const CodeUnit* unit, library.Add(implementation, false));
+    set.mutable_builds()->insert({unit->build.key(), unit->build});
+    units->push_back(unit);
+    return absl::OkStatus();
+  };
+  const CostModel model(host);
+  std::vector<FusionImplementation> nodes;
+  for (const Node& node : graph.nodes())
+    nodes.push_back(ReferenceImplementation(graph, node.id, sizes, model));
+  FUSION_ASSIGN_OR_RETURN(const std::vector<const CodeUnit*> reference, library.AddTogether(nodes, true));
+  for (const CodeUnit* unit : reference) set.mutable_builds()->insert({unit->build.key(), unit->build});
+  *set.mutable_session() = MakeSession(graph, sizes, TolerancesOf(submission));
+  *set.mutable_reference() = library.ProgramOf(reference, "reference", true);
+  for (int position : positions) {
+    std::vector<const CodeUnit*> units;
+    for (const FusionImplementation* implementation : ImplementationsOf(plans, position))
+      FUSION_RETURN_IF_ERROR(add(*implementation, &units));
+    *set.add_candidates()->mutable_program() =
+        library.ProgramOf(units, absl::StrCat("candidate ", position + 1), false);
+  }
+  return set;
+}
+
 }  // namespace
 
 SizeValues TrialSizes(const SizeValues& sizes) {
@@ -143,6 +137,16 @@ SizeValues TrialSizes(const SizeValues& sizes) {
 absl::Status CheckPredicted(const Submission& submission, const Plans& plans, const DeviceDescription& device,
                             int most, const PipelineContext& context, v1::CandidateSet* set,
                             v1::BuiltCode* built, v1::JobResult* result) {
+  return CheckPredicted(
+      [&](const DeviceDescription& host, std::vector<int>* positions) {
+        return MakeTrial(submission, plans, device, host, *positions);
+      },
+      device, most, context, set, built, result);
+}
+
+absl::Status CheckPredicted(const TrialMaker& make_trial, const DeviceDescription& device, int most,
+                            const PipelineContext& context, v1::CandidateSet* set, v1::BuiltCode* built,
+                            v1::JobResult* result) {
   std::vector<int> positions(std::min(most, set->candidates_size()));
   std::iota(positions.begin(), positions.end(), 0);
   // Neither is needed where nothing runs on the device.
@@ -166,7 +170,7 @@ absl::Status CheckPredicted(const Submission& submission, const Plans& plans, co
     sound.push_back(position);
   }
   if (sound.empty()) return absl::OkStatus();
-  const absl::Status tried = TryOnHost(submission, plans, device, sound, context, set);
+  const absl::Status tried = TryOnHost(make_trial, sound, context, set);
   if (!absl::IsUnavailable(tried) || !context.dispatcher.running()) return tried;
   remark("the results were not checked on a host", tried);
   return absl::OkStatus();

@@ -161,8 +161,6 @@ TEST_F(LoopsTest, BadInputIsNamed) {
               HasSubstr("N = 4294967296 needs more than 32 bits"));
   EXPECT_THAT(Error({"submit", matmul, "--size", "N=100000"}, 2),
               HasSubstr("a would have 10000000000 entries"));
-  EXPECT_THAT(Error({"submit", matmul, "--size", "N=64", "--no-measure"}, 2),
-              HasSubstr("loops in C are measured"));
   EXPECT_THAT(Error({"explain", matmul, "--size", "N=64"}, 2), HasSubstr("explain reads graphs"));
   const std::string carried = client_.Write(
       "carried.c",
