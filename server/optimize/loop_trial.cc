@@ -27,9 +27,8 @@ IntegerValues SmallSizes(const IntegerValues& sizes, int64_t limit) {
   int64_t last = limit - 1;
   for (const auto& [name, size] : sizes) small[size] = size;
   for (auto& [size, at] : small) {
-    if (size <= limit) continue;
-    at = last + 1 + ((size - last - 1) % limit + limit) % limit;
-    last = at;
+    if (size > limit) at = last + 1 + (size - last - 1) % limit;
+    last = std::max(last, at);
   }
   IntegerValues result;
   for (const auto& [name, size] : sizes) result[name] = small[size];
