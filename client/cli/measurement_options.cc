@@ -44,7 +44,7 @@ Variable VariableOf(const v1::VariableType& type, const v1::GraphSummary& graph)
     return found == graph.size_values().end() ? 0 : found->second;
   };
   Variable variable;
-  variable.type = type.data_type() == v1::F64 ? v1::F64 : v1::F32;
+  variable.type = type.data_type() == v1::DATA_TYPE_UNSPECIFIED ? v1::F32 : type.data_type();
   if (type.mapped()) variable.shape.push_back(size("elements"));
   for (int extent : type.element_shape()) variable.shape.push_back(extent);
   for (const v1::Extent& extent : type.extents())
@@ -124,7 +124,8 @@ absl::Status UploadInputs(Client& client, const std::vector<std::string>& inputs
       absl::StrAppend(&errors, errors.empty() ? "" : "\n", "--input ", Shown(name), ": ", message);
     };
     if (std::find(names.begin(), names.end(), name) == names.end()) {
-      fail(absl::StrCat("the graph has no such input", DidYouMean(SimilarName(name, names))));
+      fail(absl::StrCat(source->has_loops() ? "the loops have no such array" : "the graph has no such input",
+                        DidYouMean(SimilarName(name, names))));
       continue;
     }
     absl::StatusOr<NpyHeader> header = ReadNpyHeader(path);

@@ -172,10 +172,17 @@ class Positions {
 // Converts an entry. Returns what is wrong with one that `To` cannot have; "": nothing is.
 template <class To, class From>
 std::string Convert(From from, To* to) {
+  if constexpr (std::is_integral_v<To> && !std::is_integral_v<From>) {
+    if (!(std::abs(static_cast<double>(from)) <= std::numeric_limits<To>::max()) || std::trunc(from) != from)
+      return absl::StrCat(from, ", which is no whole number of 32 bits");
+  }
   *to = static_cast<To>(from);
   if constexpr (std::is_integral_v<From>) {
     if (static_cast<__int128>(*to) != static_cast<__int128>(from))
-      return absl::StrCat(+from, ", which is no ", sizeof(To) == 4 ? "f32" : "f64", " number");
+      return absl::StrCat(+from, ", which is no ",
+                          std::is_integral_v<To> ? "whole number of 32 bits"
+                          : sizeof(To) == 4      ? "f32 number"
+                                                 : "f64 number");
   } else if (std::isinf(*to) && !std::isinf(from)) {
     return absl::StrCat(from, ", which is too large for f32");
   }
@@ -189,7 +196,7 @@ absl::Status ConvertAll(const std::string& path, const NpyHeader& header, const 
   for (int64_t i = 0; i < header.entries; ++i, positions.Next()) {
     From from;
     std::memcpy(&from, data.data() + positions.position() * sizeof(From), sizeof(From));
-    To to;
+    To to = 0;
     if (const std::string wrong = Convert(from, &to); !wrong.empty())
       return Wrong(path, absl::StrCat("entry ", positions.ToString(), " is ", wrong));
     std::memcpy(out->data() + i * sizeof(To), &to, sizeof(To));
@@ -291,11 +298,12 @@ absl::StatusOr<std::string> ReadNpyEntries(const std::string& path, const NpyHea
   absl::StatusOr<std::string> data = Read(path, file.get(), bytes);
   if (!data.ok()) return data.status();
   if (static_cast<int64_t>(data->size()) != bytes) return Wrong(path, "became shorter while it was read");
-  const bool f64 = type == v1::F64;
-  if (header.data_type.substr(1) == (f64 ? "f8" : "f4") && !header.fortran_order) return data;
+  const bool f64 = type == v1::F64, whole = type == v1::I32;
+  if (header.data_type.substr(1) == (whole ? "i4" : f64 ? "f8" : "f4") && !header.fortran_order) return data;
   std::string out(header.entries * (f64 ? 8 : 4), '\0');
-  absl::Status converted =
-      f64 ? ConvertTo<double>(path, header, *data, &out) : ConvertTo<float>(path, header, *data, &out);
+  absl::Status converted = whole ? ConvertTo<int32_t>(path, header, *data, &out)
+                           : f64 ? ConvertTo<double>(path, header, *data, &out)
+                                 : ConvertTo<float>(path, header, *data, &out);
   if (!converted.ok()) return converted;
   return out;
 }

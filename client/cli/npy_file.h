@@ -27,7 +27,8 @@ struct NpyHeader {
 absl::StatusOr<NpyHeader> ReadNpyHeader(const std::string& path);
 
 // The entries row by row (the last dimension fastest, whatever order the file has), in the type, little
-// endian. f64 numbers are rounded to f32; whole numbers and truth values must be numbers of the type.
+// endian. f64 numbers are rounded to f32; whole numbers and truth values must be numbers of the type, and all
+// numbers those of an I32.
 // InvalidArgument: one is not, or is too large for f32; the message says which.
 absl::StatusOr<std::string> ReadNpyEntries(const std::string& path, const NpyHeader& header,
                                            v1::DataType type);

@@ -16,37 +16,20 @@ std::string KeyOf(const std::string& user, int64_t bytes, const std::string& dig
   return absl::StrCat("input/", bytes, "/", digest, "/", user);
 }
 
-struct InputFile {
-  const Value* input = nullptr;
-  int64_t bytes = 0;  // that it takes
-  std::string key;
-};
-
-std::vector<InputFile> InputFilesOf(const std::string& user, const Submission& source) {
-  std::vector<InputFile> files;
-  for (ValueId id : source.graph->inputs()) {
-    const Value& input = source.graph->value(id);
-    if (input.values.kind() != v1::InputValues::FILE) continue;
-    const int64_t bytes = input.type.Bytes(source.sizes);
-    files.push_back({&input, bytes, KeyOf(user, bytes, input.values.blob())});
-  }
-  return files;
-}
-
-std::vector<std::string> KeysOf(const std::vector<InputFile>& files) {
+std::vector<std::string> KeysOf(const std::string& user, const std::vector<InputFile>& files) {
   std::vector<std::string> keys;
-  for (const InputFile& file : files) keys.push_back(file.key);
+  for (const InputFile& file : files) keys.push_back(KeyOf(user, file.bytes, file.blob));
   return keys;
 }
 
-absl::Status AllThere(const std::vector<InputFile>& files,
+absl::Status AllThere(const std::string& user, const std::vector<InputFile>& files,
                       const absl::StatusOr<std::map<std::string, BuildRecord>>& found) {
   if (!found.ok()) return found.status();
   std::string missing;
   for (const InputFile& file : files)
-    if (!found->contains(file.key))
-      absl::StrAppend(&missing, missing.empty() ? "" : "\n", "the values of input ", file.input->name, ", ",
-                      file.bytes, " bytes with the digest ", file.input->values.blob(),
+    if (!found->contains(KeyOf(user, file.bytes, file.blob)))
+      absl::StrAppend(&missing, missing.empty() ? "" : "\n", "the values of input ", file.input, ", ",
+                      file.bytes, " bytes with the digest ", file.blob,
                       ", are not here: upload them again, then submit");
   return missing.empty() ? absl::OkStatus() : absl::FailedPreconditionError(missing);
 }
@@ -62,8 +45,18 @@ absl::Status StoreInputFile(BuildStore& store, const std::string& user, const st
                          .created = now});
 }
 
-absl::Status CheckInputFiles(BuildStore& store, const std::string& user, const Submission& source) {
-  const std::vector<InputFile> files = InputFilesOf(user, source);
+std::vector<InputFile> InputFilesOf(const Submission& source) {
+  std::vector<InputFile> files;
+  for (ValueId id : source.graph->inputs()) {
+    const Value& input = source.graph->value(id);
+    if (input.values.kind() == v1::InputValues::FILE)
+      files.push_back({input.name, input.type.Bytes(source.sizes), input.values.blob()});
+  }
+  return files;
+}
+
+absl::Status CheckInputFiles(BuildStore& store, const std::string& user,
+                             const std::vector<InputFile>& files) {
   if (files.empty()) return absl::OkStatus();
   // Not as one sum, which could be beyond 64 bits.
   int64_t left = kMaximumInputFileBytes;
@@ -72,17 +65,17 @@ absl::Status CheckInputFiles(BuildStore& store, const std::string& user, const S
       return InvalidField("source.input_values",
                           absl::StrCat("the values of inputs that come from files have more than ",
                                        kMaximumInputFileBytes >> 20, " MiB together with those of ",
-                                       file.input->name, ", which is the most that a job takes"));
+                                       file.input, ", which is the most that a job takes"));
     left -= file.bytes;
   }
-  return AllThere(files, store.FindBuilds(KeysOf(files)));
+  return AllThere(user, files, store.FindBuilds(KeysOf(user, files)));
 }
 
-absl::Status HoldInputFiles(Store& store, const std::string& job, const Submission& source, Timestamp now) {
-  if (InputFilesOf("", source).empty()) return absl::OkStatus();
+absl::Status HoldInputFiles(Store& store, const std::string& job, const std::vector<InputFile>& files,
+                            Timestamp now) {
+  if (files.empty()) return absl::OkStatus();
   FUSION_ASSIGN_OR_RETURN(JobRecord record, store.GetJob(job));
-  const std::vector<InputFile> files = InputFilesOf(record.user, source);
-  return AllThere(files, store.UseBuilds(job, KeysOf(files), now));
+  return AllThere(record.user, files, store.UseBuilds(job, KeysOf(record.user, files), now));
 }
 
 }  // namespace fusion

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "db/store/store.h"
@@ -16,12 +17,21 @@ namespace fusion {
 absl::Status StoreInputFile(BuildStore& store, const std::string& user, const std::string& bytes,
                             const std::string& digest, Timestamp now);
 
-// Checks that the user has uploaded the files of the graph's inputs, each with as many bytes as the input's
-// entries have at these sizes. FailedPrecondition lists all files to upload again; it tells nobody what other
-// users have uploaded. InvalidArgument: they are too large together.
-absl::Status CheckInputFiles(BuildStore& store, const std::string& user, const Submission& source);
+// Values of an input that come from a file.
+struct InputFile {
+  std::string input;  // its name
+  int64_t bytes = 0;  // that it takes
+  std::string blob;   // digest
+};
+std::vector<InputFile> InputFilesOf(const Submission& source);
+
+// Checks that the user has uploaded these files, each with as many bytes as the input's entries have.
+// FailedPrecondition lists all files to upload again; it tells nobody what other users have uploaded.
+// InvalidArgument: they are too large together.
+absl::Status CheckInputFiles(BuildStore& store, const std::string& user, const std::vector<InputFile>& files);
 
 // Checks that the files of the job's user are there, and keeps them until the job has ended.
-absl::Status HoldInputFiles(Store& store, const std::string& job, const Submission& source, Timestamp now);
+absl::Status HoldInputFiles(Store& store, const std::string& job, const std::vector<InputFile>& files,
+                            Timestamp now);
 
 }  // namespace fusion

@@ -26,6 +26,10 @@ constexpr int64_t kMostEntries = std::numeric_limits<int32_t>::max();
 constexpr double kReservedOfDevice = 512 << 20;  // that the driver, the code and the runner take
 
 int64_t EntryBytesOf(const CVariable& array) { return array.type == CType::kDouble ? 8 : 4; }
+int64_t EntryBytes(const v1::Buffer& buffer) { return buffer.data_type() == v1::F64 ? 8 : 4; }
+v1::DataType DataTypeOf(CType type) {
+  return type == CType::kDouble ? v1::F64 : type == CType::kFloat ? v1::F32 : v1::I32;
+}
 
 // Adds names that are all that a loop over blocks or threads has as its bound.
 void AddBoundNames(const CStatement& statement, std::set<std::string>* names) {
@@ -168,8 +172,29 @@ absl::Status CheckUnused(const v1::SubmitRequest& request) {
     return InvalidField("hints", "speak of results of functions, which loops in C do not have");
   if (request.has_benchmark())
     return InvalidField("benchmark", "measures functions of elements, which loops in C do not have");
-  if (!request.source().input_values().empty())
-    return InvalidField("source.input_values", "arrays of loops in C have random values");
+  return absl::OkStatus();
+}
+
+// Takes over what is asked of the values of arrays and scalars.
+absl::Status AddFiles(const v1::GraphSource& source, LoopSubmission* submission) {
+  const v1::Session session = LoopSession(*submission);
+  std::vector<absl::string_view> names;
+  for (const v1::Buffer& input : session.inputs()) names.push_back(input.name());
+  std::map<std::string, v1::InputValues> ordered(source.input_values().begin(), source.input_values().end());
+  std::string text;
+  for (const auto& [name, values] : ordered) {
+    const auto input = std::find_if(session.inputs().begin(), session.inputs().end(),
+                                    [&, &name = name](const v1::Buffer& one) { return one.name() == name; });
+    if (input == session.inputs().end())
+      return InvalidField("source.input_values", absl::StrCat("the loops have no array ", Shown(name),
+                                                              DidYouMean(SimilarName(name, names))));
+    if (values.kind() != v1::InputValues::FILE)
+      return InvalidField("source.input_values",
+                          absl::StrCat("values of ", name, " are random or come from a file"));
+    submission->files.push_back({name, input->count() * EntryBytes(*input), values.blob()});
+    absl::StrAppend(&text, name, " ", values.blob(), "\n");
+  }
+  if (!text.empty()) submission->summary.set_input_values("sha256:" + Sha256Hex(text).substr(0, 16));
   return absl::OkStatus();
 }
 
@@ -246,6 +271,7 @@ absl::StatusOr<std::shared_ptr<const LoopSubmission>> CheckLoopSubmission(const 
   summary.set_nodes(static_cast<int>(submission->program.regions.size()));
   summary.set_hash("sha256:" + Sha256Hex(submission->text));
   for (const auto& [name, value] : submission->sizes) (*summary.mutable_size_values())[name] = value;
+  FUSION_RETURN_IF_ERROR(AddFiles(request.source(), submission.get()));
   return submission;
 }
 
@@ -254,9 +280,7 @@ v1::Buffer BufferOf(const CVariable& array, const IntegerValues& values, int id)
   buffer.set_id(id);
   buffer.set_name(array.name);
   buffer.set_count(EntriesOf(array, values).value_or(0));
-  buffer.set_data_type(array.type == CType::kDouble  ? v1::F64
-                       : array.type == CType::kFloat ? v1::F32
-                                                     : v1::I32);
+  buffer.set_data_type(DataTypeOf(array.type));
   const int64_t rows = array.extents.size() > 1 ? EvaluateC(*array.extents[0], values).value_or(1) : 1;
   buffer.set_columns(buffer.count() / rows);
   if (array.extents.size() < 2) return buffer;
@@ -282,6 +306,25 @@ int OutputId(const LoopSubmission& submission, const std::string& array) {
 int TemporaryId(const LoopSubmission& submission, int number) {
   const LoopInterface& interface = submission.interface;
   return static_cast<int>(2 * interface.arrays.size() + interface.scalars.size()) + number;
+}
+
+v1::Graph InputsOf(const LoopSubmission& submission) {
+  v1::Graph graph;
+  const IntegerValues values = ScopeValues(submission.interface.constants, submission.sizes);
+  const auto add = [&](const std::string& name, v1::DataType type) {
+    graph.add_inputs(name);
+    v1::VariableDeclaration* variable = graph.add_variables();
+    variable->set_name(name);
+    variable->mutable_type()->set_data_type(type);
+    return variable->mutable_type();
+  };
+  for (const LoopArray& array : submission.interface.arrays) {
+    v1::VariableType* type = add(array.variable.name, DataTypeOf(array.variable.type));
+    for (const CExpressionPtr& extent : array.variable.extents)
+      type->add_extents()->set_constant(EvaluateC(*extent, values).value_or(0));
+  }
+  for (const CVariable& scalar : submission.interface.scalars) add(scalar.name, DataTypeOf(scalar.type));
+  return graph;
 }
 
 v1::Session LoopSession(const LoopSubmission& submission) {
@@ -328,10 +371,17 @@ v1::Session LoopSession(const LoopSubmission& submission) {
     buffer.set_id(InputId(submission, scalar.name));
     buffer.set_name(scalar.name);
     buffer.set_count(1);
-    buffer.set_data_type(scalar.type == CType::kDouble ? v1::F64 : v1::F32);
+    buffer.set_data_type(DataTypeOf(scalar.type));
     buffer.set_by_value(true);
     *session.add_inputs() = std::move(buffer);
   }
+  for (const InputFile& file : submission.files)
+    for (v1::Buffer& input : *session.mutable_inputs())
+      if (input.name() == file.input) {
+        input.mutable_values()->Clear();
+        input.mutable_values()->set_kind(v1::InputValues::FILE);
+        input.mutable_values()->set_blob(file.blob);
+      }
   session.mutable_tolerances()->Add(submission.tolerances.begin(), submission.tolerances.end());
   return session;
 }

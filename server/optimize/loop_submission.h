@@ -9,6 +9,7 @@
 #include "fusion/v1/optimizer.pb.h"
 #include "server/loop_kernels/interface.h"
 #include "server/loops/mapping.h"
+#include "server/optimize/input_files.h"
 #include "server/target/device_description.h"
 
 namespace fusion {
@@ -25,6 +26,7 @@ struct LoopSubmission {
   // A job chooses these: parameters of the text that were not given, and shapes of blocks.
   std::vector<CParameter> parameters, reference_parameters, turned_parameters;
   std::vector<double> tolerances;  // by array that is written
+  std::vector<InputFile> files;    // with values of arrays and scalars
   v1::GraphSummary summary;
   std::string code_name;
 };
@@ -32,6 +34,9 @@ struct LoopSubmission {
 // Checks a request whose source is loops. InvalidArgument has all errors of the text, or else all of the
 // sizes, or names the field that loops have no use for.
 absl::StatusOr<std::shared_ptr<const LoopSubmission>> CheckLoopSubmission(const v1::SubmitRequest& request);
+
+// Returns the arrays and scalars of loops as inputs of a graph, with their extents.
+v1::Graph InputsOf(const LoopSubmission& submission);
 
 // Returns the data of the loops: arrays are inputs, those that are written outputs in the same memory.
 v1::Session LoopSession(const LoopSubmission& submission);

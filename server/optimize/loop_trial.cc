@@ -40,6 +40,7 @@ absl::StatusOr<v1::CandidateSet> MakeLoopTrial(const LoopSubmission& submission,
                                                const DeviceDescription& device, const DeviceDescription& host,
                                                std::vector<int>* positions) {
   LoopSubmission trial = submission;
+  trial.files.clear();  // they have other sizes
   std::vector<int> possible;
   for (int64_t limit = kLeastLimit; possible.size() < positions->size(); limit *= 2) {
     const IntegerValues sizes = SmallSizes(submission.sizes, limit);

@@ -15,6 +15,7 @@
 #include "server/optimize/contest.h"
 #include "server/optimize/device_choice.h"
 #include "server/optimize/device_figures.h"
+#include "server/optimize/input_files.h"
 #include "server/optimize/loop_candidates.h"
 #include "server/optimize/loop_choice.h"
 #include "server/optimize/loop_submission.h"
@@ -140,6 +141,7 @@ absl::StatusOr<v1::JobResult> LoopsPipeline(const v1::SubmitRequest& request,
   stages.Begin("parse");
   FUSION_ASSIGN_OR_RETURN(const std::shared_ptr<const LoopSubmission> submission,
                           CheckLoopSubmission(request));
+  FUSION_RETURN_IF_ERROR(HoldInputFiles(context.store, context.job, submission->files, TimeOfDay()));
   stages.Begin("choose a device");
   std::vector<std::string> notes;
   FUSION_ASSIGN_OR_RETURN(const DeviceDescription device,
@@ -187,6 +189,13 @@ absl::StatusOr<v1::JobResult> LoopsPipeline(const v1::SubmitRequest& request,
   if (!result.predicted())
     result.add_remarks(
         "speed-ups are over the same loops with one iteration a thread and nothing in shared memory");
+  if (!submission->files.empty())
+    result.add_remarks(absl::StrCat("values of inputs: ",
+                                    absl::StrJoin(submission->files, ", ",
+                                                  [](std::string* out, const InputFile& file) {
+                                                    absl::StrAppend(out, file.input, " from a file");
+                                                  }),
+                                    ", as asked"));
   for (const LoopNote& note : NotesOf(submission->program))
     result.add_remarks(NoteText(note, submission->file_name));
   result.set_builds(built.builds());

@@ -337,7 +337,8 @@ absl::StatusOr<v1::JobResult> OptimizePipeline(const v1::SubmitRequest& request,
   stages.Begin("parse");
   FUSION_ASSIGN_OR_RETURN(job.submission, CheckSubmission(request, context.catalog));
   // Before anything is built for them.
-  FUSION_RETURN_IF_ERROR(HoldInputFiles(context.store, context.job, job.submission, TimeOfDay()));
+  FUSION_RETURN_IF_ERROR(
+      HoldInputFiles(context.store, context.job, InputFilesOf(job.submission), TimeOfDay()));
   Dump(context, "graph.fuse", PrintFuse(*job.submission.graph));
 
   // The device comes before the search: what is possible and what is fast depend on it.

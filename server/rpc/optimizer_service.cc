@@ -82,7 +82,13 @@ absl::StatusOr<std::string> Start(const ServiceContext& context, const v1::Submi
 absl::Status SubmitLoops(const ServiceContext& context, const v1::SubmitRequest& wanted,
                          const TraceContext& trace, AdmittedCall* admitted, v1::Job* response) {
   FUSION_ASSIGN_OR_RETURN(const std::shared_ptr<const LoopSubmission> loops, CheckLoopSubmission(wanted));
-  return Start(context, wanted, loops->summary, trace, admitted, response).status();
+  if (absl::Status files = CheckInputFiles(context.store, admitted->caller.name, loops->files);
+      !files.ok() && !IsKnown(context, admitted->caller.name, wanted))
+    return files;
+  FUSION_ASSIGN_OR_RETURN(const std::string job,
+                          Start(context, wanted, loops->summary, trace, admitted, response));
+  HoldInputFiles(context.store, job, loops->files, TimeOfDay()).IgnoreError();
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -94,32 +100,31 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::Submit(grpc::CallbackServerConte
                                                        const v1::SubmitRequest* request, v1::Job* response) {
   call->AddInitialMetadata(kSubmissionFieldsHeader, KnownSubmissionFields());
   const IncomingCall incoming{*call, "/fusion.v1.OptimizerService/Submit", *request};
-  return RunOnPool(context_.requests, context_.gate, incoming,
-                   [this, request, response, trace = TraceOf(*call)](AdmittedCall& admitted) -> absl::Status {
-                     const LogScope trace_scope("trace_id", trace.trace_id);
-                     FUSION_RETURN_IF_ERROR(CheckRequestFields(*request));
-                     v1::SubmitRequest wanted = WithSource(*request, context_.catalog);
-                     if (!wanted.device().empty()) {
-                       absl::StatusOr<std::string> kind = KindOf(context_, admitted.caller.name, wanted);
-                       if (!kind.ok()) return InvalidField("device", kind.status().message());
-                       wanted.set_device(*std::move(kind));
-                     }
-                     if (wanted.source().has_loops())
-                       return SubmitLoops(context_, wanted, trace, &admitted, response);
-                     FUSION_ASSIGN_OR_RETURN(Submission source, CheckSubmission(wanted, context_.catalog));
-                     FUSION_RETURN_IF_ERROR(CheckBuildable(*source.graph));
-                     if (wanted.has_benchmark()) FUSION_RETURN_IF_ERROR(CheckBenchmark(*source.graph));
-                     if (auto hints = ResolveHints(*source.graph, wanted.hints()); !hints.ok())
-                       return hints.status();
-                     if (absl::Status files = CheckInputFiles(context_.store, admitted.caller.name, source);
-                         !files.ok() && !IsKnown(context_, admitted.caller.name, wanted))
-                       return files;
-                     FUSION_ASSIGN_OR_RETURN(const std::string job, Start(context_, wanted, source.summary,
-                                                                          trace, &admitted, response));
-                     // While it waits to be begun; then it says itself what is missing.
-                     HoldInputFiles(context_.store, job, source, TimeOfDay()).IgnoreError();
-                     return absl::OkStatus();
-                   });
+  return RunOnPool(
+      context_.requests, context_.gate, incoming,
+      [this, request, response, trace = TraceOf(*call)](AdmittedCall& admitted) -> absl::Status {
+        const LogScope trace_scope("trace_id", trace.trace_id);
+        FUSION_RETURN_IF_ERROR(CheckRequestFields(*request));
+        v1::SubmitRequest wanted = WithSource(*request, context_.catalog);
+        if (!wanted.device().empty()) {
+          absl::StatusOr<std::string> kind = KindOf(context_, admitted.caller.name, wanted);
+          if (!kind.ok()) return InvalidField("device", kind.status().message());
+          wanted.set_device(*std::move(kind));
+        }
+        if (wanted.source().has_loops()) return SubmitLoops(context_, wanted, trace, &admitted, response);
+        FUSION_ASSIGN_OR_RETURN(Submission source, CheckSubmission(wanted, context_.catalog));
+        FUSION_RETURN_IF_ERROR(CheckBuildable(*source.graph));
+        if (wanted.has_benchmark()) FUSION_RETURN_IF_ERROR(CheckBenchmark(*source.graph));
+        if (auto hints = ResolveHints(*source.graph, wanted.hints()); !hints.ok()) return hints.status();
+        if (absl::Status files = CheckInputFiles(context_.store, admitted.caller.name, InputFilesOf(source));
+            !files.ok() && !IsKnown(context_, admitted.caller.name, wanted))
+          return files;
+        FUSION_ASSIGN_OR_RETURN(const std::string job,
+                                Start(context_, wanted, source.summary, trace, &admitted, response));
+        // While it waits to be begun; then it says itself what is missing.
+        HoldInputFiles(context_.store, job, InputFilesOf(source), TimeOfDay()).IgnoreError();
+        return absl::OkStatus();
+      });
 }
 
 grpc::ServerReadReactor<v1::Chunk>* OptimizerServiceImpl::UploadInput(grpc::CallbackServerContext* call,
@@ -199,6 +204,14 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::Check(grpc::CallbackServerContex
   const IncomingCall incoming{*call, "/fusion.v1.OptimizerService/Check", *request};
   return RunOnPool(context_.requests, context_.gate, incoming,
                    [this, request, response](AdmittedCall& admitted) -> absl::Status {
+                     if (request->source().has_loops()) {
+                       v1::SubmitRequest submit;
+                       *submit.mutable_source() = request->source();
+                       FUSION_ASSIGN_OR_RETURN(const auto loops, CheckLoopSubmission(submit));
+                       *response->mutable_graph() = loops->summary;
+                       *response->mutable_proto() = InputsOf(*loops);
+                       return absl::OkStatus();
+                     }
                      FUSION_ASSIGN_OR_RETURN(Submission source,
                                              CheckSource(request->source(), context_.catalog));
                      *response->mutable_graph() = source.summary;

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 
 #include "tests/integration/exported_folder_build.h"
@@ -46,6 +47,19 @@ class LoopOptionsTest : public ::testing::Test {
                 AllOf(HasSubstr("PREDICTED: nothing was measured"), Not(HasSubstr("Verified on"))));
     return parsed;
   }
+  // An array as numpy.save writes it.
+  template <class T>
+  std::string WriteArray(const std::string& name, const std::string& type, const std::string& shape,
+                         const std::vector<T>& entries) {
+    std::string header = "{'descr': '" + type + "', 'fortran_order': False, 'shape': " + shape + ", }";
+    header += std::string(63 - (header.size() + 10) % 64, ' ') + "\n";
+    std::string content("\x93NUMPY\x01\x00", 8);
+    content += static_cast<char>(header.size() & 0xff);
+    content += static_cast<char>(header.size() >> 8);
+    content += header;
+    content.append(reinterpret_cast<const char*>(entries.data()), entries.size() * sizeof(T));
+    return client_.Write(name, content);
+  }
   ClientProgram client_;
 };
 
@@ -88,6 +102,57 @@ TEST_F(LoopOptionsTest, APredictionThatIsWrongOnTheHostIsNotRanked) {
       client_.Run({"submit", wrong, "--size", "n=20000", "--target", "host", "--no-measure"});
   EXPECT_THAT(result.out + result.err,
               AllOf(HasSubstr("WRONG_RESULT"), HasSubstr("a run of its blocks backwards")));
+}
+
+// Iterations write entries that nobody knows but who has the data.
+constexpr char kScatter[] =
+    "int n;\nint k[n];\nfloat a[n], b[n], s;\n#pragma omp parallel for\n"
+    "for (int i = 0; i < n; i++)\n  a[k[i]] = s * b[i];\n";
+
+TEST_F(LoopOptionsTest, ArraysAndScalarsHaveValuesFromFiles) {
+  const std::string scatter = client_.Write("scatter.c", kScatter);
+  constexpr int kSize = 3000;
+  std::vector<int32_t> permutation(kSize);
+  for (int i = 0; i < kSize; ++i) permutation[i] = (i * 7 + 3) % kSize;
+  const std::string file = WriteArray("k.npy", "<i4", "(3000,)", permutation);
+  const std::string half = WriteArray<double>("s.npy", "<f8", "(1,)", {0.5});
+  const std::vector<std::string> submit = {"submit",   scatter, "--size",  "n=3000",
+                                           "--target", "host",  "--quick", "--json"};
+  std::vector<std::string> with = submit;
+  with.insert(with.end(), {"--input", "k=" + file, "--input", "s=" + half});
+  const ProcessResult submitted = client_.Run(with);
+  ASSERT_EQ(submitted.exit_code, 0) << submitted.err;
+  const json result = json::parse(submitted.out);
+  for (const json& candidate : result["candidates"])
+    EXPECT_EQ(candidate["outcome"], "OK") << candidate.dump();
+  EXPECT_THAT(result["remarks"].dump(),
+              HasSubstr("values of inputs: k from a file, s from a file, as asked"));
+  // Where two iterations write one entry, it depends on their order.
+  permutation.assign(kSize, 5);
+  with[with.size() - 3] = "k=" + WriteArray("same.npy", "<i4", "(3000,)", permutation);
+  const ProcessResult same = client_.Run(with);
+  EXPECT_EQ(same.exit_code, 1) << same.out;
+  EXPECT_THAT(same.err,
+              HasSubstr("nothing but a pragma says that the iterations of i at 5:1 are independent"));
+}
+
+TEST_F(LoopOptionsTest, FilesThatDoNotFitAreToldTogether) {
+  const std::string scatter = client_.Write("scatter.c", kScatter);
+  const std::string longer = WriteArray<float>("long.npy", "<f4", "(4,)", {1, 2, 3, 4});
+  const std::string broken = WriteArray<double>("broken.npy", "<f8", "(3,)", {0, 1.5, 2});
+  const ProcessResult refused =
+      client_.Run({"submit", scatter, "--size", "n=3", "--target", "host", "--input", "a=" + longer,
+                   "--input", "q=" + longer, "--input", "b=" + client_.folder() + "/none.npy"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err,
+              AllOf(HasSubstr("--input a: " + longer + ": has the shape (4,), but a has (3,) at these sizes"),
+                    HasSubstr("--input q: the loops have no such array"),
+                    HasSubstr("--input b: " + client_.folder() + "/none.npy: cannot be read")));
+  const ProcessResult half =
+      client_.Run({"submit", scatter, "--size", "n=3", "--target", "host", "--input", "k=" + broken});
+  EXPECT_EQ(half.exit_code, 2);
+  EXPECT_THAT(half.err, HasSubstr("broken.npy: entry [1] is 1.5, which is no whole number of 32 bits"));
+  EXPECT_EQ(json::parse(client_.Run({"jobs", "list", "--json"}).out)["jobs"].size(), 0u);
 }
 
 }  // namespace

@@ -185,5 +185,20 @@ TEST_F(NpyFileTest, ChangedBytesOfAHeaderAreReadOrRefused) {
     }
 }
 
+TEST_F(NpyFileTest, WholeNumbersOf32BitsComeFromAnyType) {
+  WriteEntries<int32_t>("<i4", "(2,)", {-7, 2147483647});
+  EXPECT_THAT(Entries<int32_t>(v1::I32), ElementsAre(-7, 2147483647));
+  WriteEntries<double>("<f8", "(2,)", {-3, 4e6});
+  EXPECT_THAT(Entries<int32_t>(v1::I32), ElementsAre(-3, 4000000));
+  WriteEntries<double>("<f8", "(2,)", {1, 2.5});
+  EXPECT_EQ(Error(v1::I32), "entry [1] is 2.5, which is no whole number of 32 bits");
+  WriteEntries<double>("<f8", "(1,)", {std::numeric_limits<double>::quiet_NaN()});
+  EXPECT_EQ(Error(v1::I32), "entry [0] is nan, which is no whole number of 32 bits");
+  WriteEntries<float>("<f4", "(1,)", {2147483648.0f});
+  EXPECT_EQ(Error(v1::I32), "entry [0] is 2.14748e+09, which is no whole number of 32 bits");
+  WriteEntries<int64_t>("<i8", "(1,)", {int64_t{1} << 40});
+  EXPECT_EQ(Error(v1::I32), "entry [0] is 1099511627776, which is no whole number of 32 bits");
+}
+
 }  // namespace
 }  // namespace fusion

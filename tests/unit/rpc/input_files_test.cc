@@ -76,36 +76,37 @@ class InputFilesTest : public ::testing::Test {
 TEST_F(InputFilesTest, AreThereForWhoUploadedThemAtTheSizeThatTheyHave) {
   const std::string x = Upload("eva", 4000, 'x');
   const Submission source = Checked(SourceWithFiles(x));
-  EXPECT_TRUE(CheckInputFiles(*store_, "eva", source).ok());
-  const absl::Status of_another = CheckInputFiles(*store_, "max", source);
+  EXPECT_TRUE(CheckInputFiles(*store_, "eva", InputFilesOf(source)).ok());
+  const absl::Status of_another = CheckInputFiles(*store_, "max", InputFilesOf(source));
   EXPECT_TRUE(absl::IsFailedPrecondition(of_another)) << of_another;
   // Nobody can tell files of others from files that do not exist.
   std::string missing(BlobDigest("no such file"));
-  const absl::Status of_nobody = CheckInputFiles(*store_, "eva", Checked(SourceWithFiles(missing)));
+  const absl::Status of_nobody =
+      CheckInputFiles(*store_, "eva", InputFilesOf(Checked(SourceWithFiles(missing))));
   EXPECT_EQ(of_another.message(), absl::StrCat("the values of input x, 4000 bytes with the digest ", x,
                                                ", are not here: upload them again, then submit"));
   EXPECT_EQ(of_nobody.message(), absl::StrCat("the values of input x, 4000 bytes with the digest ", missing,
                                               ", are not here: upload them again, then submit"));
   v1::GraphSource longer = SourceWithFiles(x);
   (*longer.mutable_size_values())["n"] = 1001;
-  EXPECT_THAT(std::string(CheckInputFiles(*store_, "eva", Checked(longer)).message()),
+  EXPECT_THAT(std::string(CheckInputFiles(*store_, "eva", InputFilesOf(Checked(longer))).message()),
               HasSubstr("4004 bytes"));
 }
 
 TEST_F(InputFilesTest, AllThatAreMissingAreToldAtOnce) {
   const absl::Status missing =
-      CheckInputFiles(*store_, "", Checked(SourceWithFiles(BlobDigest("1"), BlobDigest("2"))));
+      CheckInputFiles(*store_, "", InputFilesOf(Checked(SourceWithFiles(BlobDigest("1"), BlobDigest("2")))));
   EXPECT_THAT(std::string(missing.message()), HasSubstr("input x, "));
   EXPECT_THAT(std::string(missing.message()), HasSubstr("\nthe values of input y, "));
-  EXPECT_TRUE(CheckInputFiles(*store_, "", Checked(SourceWithFiles(""))).ok());
+  EXPECT_TRUE(CheckInputFiles(*store_, "", InputFilesOf(Checked(SourceWithFiles("")))).ok());
 }
 
 TEST_F(InputFilesTest, TooManyBytesForAJobAreRefusedWhetherTheyAreThereOrNot) {
   v1::GraphSource source = SourceWithFiles(BlobDigest("1"), BlobDigest("2"));
   (*source.mutable_size_values())["n"] = kMaximumInputFileBytes / 8;
-  EXPECT_TRUE(absl::IsFailedPrecondition(CheckInputFiles(*store_, "", Checked(source))));
+  EXPECT_TRUE(absl::IsFailedPrecondition(CheckInputFiles(*store_, "", InputFilesOf(Checked(source)))));
   (*source.mutable_size_values())["n"] = kMaximumInputFileBytes / 8 + 1;
-  const absl::Status refused = CheckInputFiles(*store_, "", Checked(source));
+  const absl::Status refused = CheckInputFiles(*store_, "", InputFilesOf(Checked(source)));
   EXPECT_TRUE(absl::IsInvalidArgument(refused));
   EXPECT_THAT(std::string(refused.message()), HasSubstr("768 MiB"));
 }
@@ -114,7 +115,7 @@ TEST_F(InputFilesTest, StayUntilTheJobHasEnded) {
   const std::string kept = Upload("eva", 4000, 'x'), other = Upload("eva", 4000, 'y');
   const std::string job = CreateJob("eva");
   const Submission source = Checked(SourceWithFiles(kept));
-  ASSERT_TRUE(HoldInputFiles(*store_, job, source, kNow).ok());
+  ASSERT_TRUE(HoldInputFiles(*store_, job, InputFilesOf(source), kNow).ok());
   EXPECT_FALSE(Trimmed(kept));
   EXPECT_TRUE(Trimmed(other));
   for (const JobState state : {JobState::kRunning, JobState::kSucceeded}) {
@@ -124,15 +125,16 @@ TEST_F(InputFilesTest, StayUntilTheJobHasEnded) {
     ASSERT_TRUE(store_->UpdateJob(job, update, kLater).ok());
   }
   EXPECT_TRUE(Trimmed(kept));
-  EXPECT_TRUE(absl::IsFailedPrecondition(CheckInputFiles(*store_, "eva", source)));
+  EXPECT_TRUE(absl::IsFailedPrecondition(CheckInputFiles(*store_, "eva", InputFilesOf(source))));
   // Uploaded again they are there again.
   Upload("eva", 4000, 'x');
-  EXPECT_TRUE(CheckInputFiles(*store_, "eva", source).ok());
+  EXPECT_TRUE(CheckInputFiles(*store_, "eva", InputFilesOf(source)).ok());
 }
 
 TEST_F(InputFilesTest, AJobHasThoseOfItsUserAlone) {
   const Submission source = Checked(SourceWithFiles(Upload("eva", 4000, 'x')));
-  EXPECT_TRUE(absl::IsFailedPrecondition(HoldInputFiles(*store_, CreateJob("max"), source, kNow)));
+  EXPECT_TRUE(
+      absl::IsFailedPrecondition(HoldInputFiles(*store_, CreateJob("max"), InputFilesOf(source), kNow)));
 }
 
 TEST_F(InputFilesTest, BytesOfAnotherDigestAreNotStored) {
