@@ -11,6 +11,7 @@
 #include "absl/strings/str_replace.h"
 #include "server/codegen/device_runtime.h"
 #include "server/loop_kernels/device_text.h"
+#include "server/loop_kernels/launch_checks.h"
 #include "server/loops/build_c.h"
 #include "server/loops/nest.h"
 #include "server/target/exported_code.h"
@@ -177,8 +178,9 @@ class FolderPrinter {
         words_.includes,
         request_.names.In(absl::StrCat(
             "\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\nenum {\n  FUSED_OK = 0,\n"
-            "  FUSED_INVALID_ARGUMENT = 1,  // a null pointer, an array without entries, or sizes that tiles "
-            "do not divide\n"
+            "  FUSED_INVALID_ARGUMENT = 1,  // a null pointer, an array without entries or that overlaps one "
+            "that is "
+            "written, or sizes that tiles do not divide\n"
             "  FUSED_SIZE_TOO_LARGE = 2,    // an array of 2^31 entries or more, or shared memory is short\n"
             "  FUSED_DEVICE_ERROR = 4       // a launch",
             words_.device_error,
@@ -206,16 +208,6 @@ class FolderPrinter {
     return CText(*DeviceExpression(expression, false));
   }
 
-  // With 64 bits.
-  static std::string Wide(const CExpression& expression) {
-    std::set<std::string> names;
-    AddNames(expression, &names);
-    CExpressionPtr wide = std::make_shared<CExpression>(expression);
-    for (const std::string& name : names)
-      wide = Replaced(wide, name, CName(absl::StrCat("(int64_t)", DeviceName(name))));
-    return CText(*wide);
-  }
-
   // --- The launching code ---
   std::string Source() {
     std::string text =
@@ -226,15 +218,15 @@ class FolderPrinter {
     absl::StrAppend(
         &text, "\n", words_.launch_includes, request_.names.In(words_.launch_support),
         codes_[0].workspaces.empty() ? "" : request_.names.In(words_.workspace_support),
-        request_.names.In(absl::StrCat("extern \"C\" const char* fused_error_string(int code) {\n  switch "
-                                       "(code) {\n    case FUSED_OK:\n      return \"no error\";\n"
-                                       "    case FUSED_INVALID_ARGUMENT:\n      return \"a pointer is null, "
-                                       "an array has no entries, or tiles do not divide a size\";\n"
-                                       "    case FUSED_SIZE_TOO_LARGE:\n      return \"an array has 2^31 "
-                                       "entries or more, or shared memory is short\";\n"
-                                       "    case FUSED_DEVICE_ERROR:\n      return \"a kernel launch",
-                                       words_.device_error_text,
-                                       " failed\";\n  }\n  return \"unknown code\";\n}\n\n")),
+        request_.names.In(absl::StrCat(
+            "extern \"C\" const char* fused_error_string(int code) {\n  switch "
+            "(code) {\n    case FUSED_OK:\n      return \"no error\";\n"
+            "    case FUSED_INVALID_ARGUMENT:\n      return \"a pointer is null, "
+            "an array has no entries or overlaps one that is written, or tiles do not divide a size\";\n"
+            "    case FUSED_SIZE_TOO_LARGE:\n      return \"an array has 2^31 "
+            "entries or more, or shared memory is short\";\n"
+            "    case FUSED_DEVICE_ERROR:\n      return \"a kernel launch",
+            words_.device_error_text, " failed\";\n  }\n  return \"unknown code\";\n}\n\n")),
         request_.names.In(
             "extern \"C\" const char* fused_variant_text(int variant) {\n  switch (variant) {\n"));
     for (size_t i = 0; i < codes_.size(); ++i)
@@ -252,23 +244,13 @@ class FolderPrinter {
     for (size_t i = 0; i < codes_.size(); ++i) Variant(i, &text);
     absl::StrAppend(&text, request_.names.In("extern \"C\" int fused_launch_variant(int variant, "),
                     Parameters(), words_.last_parameter, ") {\n", ConstantsText(interface_, request_.least));
-    std::set<std::string> told;
-    const auto check = [&](const std::string& condition, const char* code) {
-      if (told.insert(condition).second)
-        absl::StrAppend(&text, "  if (", condition,
-                        request_.names.In(absl::StrCat(") return ", code, ";\n")));
-    };
-    for (const LoopArray& array : interface_.arrays) {
-      check(absl::StrCat(DeviceName(array.variable.name), " == nullptr"), "FUSED_INVALID_ARGUMENT");
-      std::vector<std::string> factors;
-      for (const CExpressionPtr& extent : array.variable.extents) {
-        check(absl::StrCat(Wide(*extent), " < 1"), "FUSED_INVALID_ARGUMENT");
-        factors.push_back(absl::StrCat("(double)(", Wide(*extent), ")"));
-      }
-      check(absl::StrCat(absl::StrJoin(factors, " * "), " >= 2147483648.0"), "FUSED_SIZE_TOO_LARGE");
-    }
-    check(absl::StrCat(request_.names.In("!fused_variant_fits(variant"), IntegerParameters(", "), ")"),
-          "FUSED_INVALID_ARGUMENT");
+    std::vector<LaunchCheck> checks = LaunchChecks(interface_);
+    checks.push_back(
+        {absl::StrCat(request_.names.In("!fused_variant_fits(variant"), IntegerParameters(", "), ")"),
+         "FUSED_INVALID_ARGUMENT"});
+    for (const LaunchCheck& check : checks)
+      absl::StrAppend(&text, "  if (", check.condition,
+                      request_.names.In(absl::StrCat(") return ", check.code, ";\n")));
     absl::StrAppend(&text, "  switch (variant) {\n");
     for (size_t i = 0; i < codes_.size(); ++i)
       absl::StrAppend(&text, "    case ", i, ":\n      return FusedVariant", i, "(", Arguments(), stream_,

@@ -500,8 +500,10 @@ class CParser {
       TakeNames(&clause);
     } else if (clause.name == "reduction") {
       if (Is(",", 1)) SkipModifier(clause.name, "default");
+      if (!Is(":", 1))
+        Fail(Now().position, absl::StrCat("expected an operation, as in reduction(+: x), not ", Found()));
       clause.operation = std::string(tokens_[at_++].text);
-      Expect(":", "behind the operation of a reduction");
+      ++at_;
       TakeNames(&clause);
     } else if (clause.name == "schedule" || clause.name == "dist_schedule") {
       for (; Is(":", 1) || Is(":", 3); ++at_) TakeOneOf({"monotonic", "nonmonotonic", "simd"}, clause.name);

@@ -79,6 +79,21 @@ TEST_F(LoopsTest, SumsAreSharedOut) {
     EXPECT_THAT(RunExample(folder(), std::string(size) + " --once").output, HasSubstr("OK"));
 }
 
+TEST_F(LoopsTest, ArraysThatOverlapAreRefusedAtTheLaunch) {
+  const std::string turn = client_.Write("turn.c",
+                                         "int n;\nfloat a[n], b[n];\n#pragma omp parallel for\n"
+                                         "for (int i = 0; i < n; i++)\n  a[i] = b[n - 1 - i];\n");
+  Submitted(turn, {"--size", "n=1000"});
+  client_.Write("code/overlap.cc",
+                "#include \"fused.h\"\n#include <stdio.h>\nstatic float x[300];\nint main() {\n"
+                "  printf(\"%d%d%d%d\", fused_launch(100, x, x + 100), fused_launch(100, x + 100, x), "
+                "fused_launch(100, x, x + 99), fused_launch(100, x, x));\n}\n");
+  const CommandResult built =
+      RunCommand("cd '" + folder() + "' && g++ -O1 -fopenmp -std=c++17 overlap.cc fused.cc -o overlap");
+  ASSERT_EQ(built.exit_code, 0) << built.output;
+  EXPECT_EQ(RunCommand(folder() + "/overlap").output, "0011");
+}
+
 TEST_F(LoopsTest, TheFolderChoosesAmongItsVariants) {
   const json result = Submitted(Listing("matmul.c"), {"--size", "N=64"});
   ASSERT_EQ(CompileHostFolder(folder()).exit_code, 0) << CompileHostFolder(folder()).output;
