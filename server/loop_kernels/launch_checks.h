@@ -1,4 +1,4 @@
-// What exported code looks at before it launches kernels of loops.
+// Checks that exported code makes before it launches kernels of loops.
 #pragma once
 
 #include <string>

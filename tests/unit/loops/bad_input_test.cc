@@ -171,6 +171,8 @@ TEST(BadInputTest, ClausesAndDirectivesThatAreNotReadAreRefusedByName) {
        "x.c:3:26: error: the clause has_device_addr is of OpenMP 5, and 4.5 is read here; leave it out"},
       {Directive("parallel for in_reduction(+: s)"),
        "x.c:3:26: error: the clause in_reduction is of OpenMP 5, and 4.5 is read here; leave it out"},
+      {Directive("parallel for reduction(s)"),
+       "x.c:3:36: error: expected an operation, as in reduction(+: x), not \"s\""},
       {Directive("parallel for reduction(inscan, +: s)"),
        "x.c:3:36: error: reduction(inscan, ...) is of OpenMP 5, and 4.5 is read here"},
       {Directive("parallel for map(present, to: a)"),
