@@ -178,7 +178,7 @@ class Pair {
     return result;
   }
 
-  static constexpr char kDelta[] = "delta";
+  static constexpr char kDelta[] = "delta@";  // no name of C
 
   const Nest& nest_;
   Prover* prover_;

@@ -28,6 +28,13 @@ TEST(CheckLoopsTest, ReversalIsParallel) {
             "x.c:3:1: i is parallel: proved");
 }
 
+// The distance of two iterations is no name of the text.
+TEST(CheckLoopsTest, AnOffsetMayBeCalledDelta) {
+  EXPECT_THAT(Checked("int n, delta;\nfloat a[2*n + delta];\n#pragma fusion parametric\n"
+                      "for (int i = 0; i < n; i++) a[2*i] = a[2*i + delta] + 1;\n"),
+              HasSubstr("x.c:4:1: i is serial: its iterations share a[2 * i]"));
+}
+
 // Chen et al. 2017: smoothing, whose two kernels run one after the other in a loop on the host.
 constexpr char kSmoothing[] =
     "int N, B, T;\n"
