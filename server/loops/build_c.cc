@@ -121,6 +121,12 @@ CExpressionPtr GoesOn(const CStatement& loop) {
   return CBinary(loop.relation, CName(loop.variable.name), loop.bound);
 }
 
+CExpressionPtr CAll(const std::vector<CExpressionPtr>& conditions) {
+  CExpressionPtr all = conditions[0];
+  for (size_t i = 1; i < conditions.size(); ++i) all = CBinary("&&", all, conditions[i]);
+  return all;
+}
+
 CExpressionPtr TripCount(const CStatement& loop) {
   const CExpressionPtr room =
       loop.down ? CBinary("-", loop.start, loop.bound) : CBinary("-", loop.bound, loop.start);
@@ -142,6 +148,39 @@ CExpressionPtr Replaced(const CExpressionPtr& expression, const std::string& nam
   auto copy = std::make_shared<CExpression>(*expression);
   for (CExpressionPtr& operand : copy->operands) operand = Replaced(operand, name, by);
   return copy;
+}
+
+CStatementPtr Replaced(const CStatementPtr& statement, const std::string& name, const CExpressionPtr& by) {
+  auto copy = std::make_shared<CStatement>(*statement);
+  for (CExpressionPtr* part : {&copy->target, &copy->value, &copy->start, &copy->bound, &copy->step})
+    if (*part != nullptr) *part = Replaced(*part, name, by);
+  for (CExpressionPtr& extent : copy->variable.extents)
+    if (extent != nullptr) extent = Replaced(extent, name, by);
+  for (CStatementPtr& inner : copy->body) inner = Replaced(inner, name, by);
+  return copy;
+}
+
+CExpressionPtr CPolynomial(const Polynomial& polynomial, const std::map<std::string, std::string>& names) {
+  if (!polynomial.exact()) return nullptr;
+  CExpressionPtr sum;
+  for (const bool negative : {false, true})
+    for (auto term = polynomial.terms().rbegin(); term != polynomial.terms().rend(); ++term) {
+      const auto& [monomial, coefficient] = *term;
+      if ((coefficient < 0) != negative) continue;
+      const Int128 size = negative ? -coefficient : coefficient;
+      if (size > INT32_MAX) return nullptr;
+      CExpressionPtr product = CInteger(static_cast<int64_t>(size));
+      for (const auto& [symbol, power] : monomial) {
+        const auto known = names.find(symbol);
+        if (known == names.end()) return nullptr;
+        for (int i = 0; i < power; ++i) product = CBinary("*", product, CName(known->second));
+      }
+      if (sum == nullptr)
+        sum = negative ? CBinary("-", CInteger(0), product) : product;
+      else
+        sum = CBinary(negative ? "-" : "+", sum, product);
+    }
+  return sum == nullptr ? CInteger(0) : sum;
 }
 
 }  // namespace fusion

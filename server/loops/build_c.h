@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "server/loops/syntax.h"
+#include "server/polynomial/polynomial.h"
 
 namespace fusion {
 
@@ -29,6 +31,7 @@ std::shared_ptr<CStatement> CCount(const std::string& counter, const CExpression
 
 // Returns the condition under which a loop goes on.
 CExpressionPtr GoesOn(const CStatement& loop);
+CExpressionPtr CAll(const std::vector<CExpressionPtr>& conditions);  // of one or more
 // Returns how many iterations a loop has, where that is positive; else a number that is not.
 CExpressionPtr TripCount(const CStatement& loop);
 // Returns the value of a loop's counter in its iteration `number`, from 0.
@@ -36,5 +39,10 @@ CExpressionPtr CounterValue(const CStatement& loop, const CExpressionPtr& number
 
 // Returns the expression with another one in the place of a name.
 CExpressionPtr Replaced(const CExpressionPtr& expression, const std::string& name, const CExpressionPtr& by);
+// Returns the statement with an expression in the place of a name that nothing in it declares.
+CStatementPtr Replaced(const CStatementPtr& statement, const std::string& name, const CExpressionPtr& by);
+
+// Returns the polynomial as C, where `names` has a name for each of its symbols; else null.
+CExpressionPtr CPolynomial(const Polynomial& polynomial, const std::map<std::string, std::string>& names);
 
 }  // namespace fusion

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "server/loops/build_c.h"
 #include "server/loops/nest.h"
+#include "server/loops/rearranged.h"
 #include "server/loops/strips.h"
 #include "server/loops/sum_in_entry.h"
 #include "server/loops/sums.h"
@@ -24,14 +26,6 @@ constexpr int64_t kMostThreads = 1024, kMostGranularity = 8, kMostSumBlocks = 10
 constexpr int64_t kShortestStrip = 8, kLongestStrip = 32;
 // Loops of the host around a sum that nobody asks for: each run of it is two launches.
 constexpr size_t kMostLoopsAroundSum = 1;
-
-// Returns what stands alone in blocks around it.
-CStatementPtr Unwrapped(CStatementPtr statement) {
-  while ((statement->kind == Kind::kBlock || statement->kind == Kind::kSchedule) &&
-         statement->body.size() == 1)
-    statement = statement->body[0];
-  return statement;
-}
 
 bool Uses(const CExpression& expression, const std::string& name) {
   std::set<std::string> names;
@@ -725,10 +719,10 @@ class Mapper {
       errors_->Add({loops[0]->position},
                    absl::StrCat("iterations of ", loops[0]->variable.name, " share ", scalar,
                                 ", of which a kernel would have one for each thread"));
-    if (!ranges.empty()) work = CWhere(All(ranges), work);
+    if (!ranges.empty()) work = CWhere(CAll(ranges), work);
     counters.push_back(std::move(work));
     work = CBlock(std::move(counters));
-    body.push_back(guards.empty() ? std::move(work) : CWhere(All(guards), work));
+    body.push_back(guards.empty() ? std::move(work) : CWhere(CAll(guards), work));
     CStatementPtr nest = CBlock(std::move(body));
     const auto around = [&](auto name, auto bound, bool meta) {
       for (auto one = dimensions.rbegin(); one != dimensions.rend(); ++one) {
@@ -745,11 +739,6 @@ class Mapper {
     auto placed = std::make_shared<CStatement>(*nest);
     placed->position = loops[0]->position;
     return placed;
-  }
-  static CExpressionPtr All(const std::vector<CExpressionPtr>& conditions) {
-    CExpressionPtr all = conditions[0];
-    for (size_t i = 1; i < conditions.size(); ++i) all = CBinary("&&", all, conditions[i]);
-    return all;
   }
   // Declares what each iteration has for itself, of what the text declares outside.
   CStatementPtr WithOwn(const std::vector<std::string>& names, const CStatementPtr& statement) {
@@ -789,7 +778,8 @@ class Mapper {
 }  // namespace
 
 MappedLoops MapLoops(const CheckedProgram& checked, const MappingOptions& options, ErrorList* errors) {
-  return Mapper(checked, options, errors).Map();
+  const std::optional<CheckedProgram> rearranged = options.as_written ? std::nullopt : Rearranged(checked);
+  return Mapper(rearranged ? *rearranged : checked, options, errors).Map();
 }
 
 }  // namespace fusion

@@ -32,7 +32,8 @@ struct MappingOptions {
 // s1 iterations; guards keep to the loops' ranges. A parallel loop over several statements becomes a loop
 // over each, and one inside of a serial loop is brought outside where it is proved to be parallel there, too.
 // Loops of which iterations combine values become two kernels of G and of one block; their entries of arrays
-// are added up in another order. Statements outside of all that become kernels of one thread. `errors`: what
+// are added up in another order. Nests of serial loops take another order where that computes the same
+// (rearranged.h). Statements outside of all that become kernels of one thread. `errors`: what
 // no kernel is made of.
 MappedLoops MapLoops(const CheckedProgram& checked, const MappingOptions& options, ErrorList* errors);
 

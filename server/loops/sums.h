@@ -10,6 +10,9 @@
 
 namespace fusion {
 
+// Loops of the host around a sum that nobody asks for: each run of it is two launches.
+inline constexpr size_t kMostLoopsAroundSum = 1;
+
 // Returns how an assignment combines its target with a value that is free of it: "+" (for += and -=, too),
 // "*", or the function, such as fmin. Returns "" where it does not.
 std::string CombinedBy(const CStatement& assignment);

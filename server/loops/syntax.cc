@@ -72,6 +72,13 @@ void AddDeclared(const CStatement& statement, std::set<std::string>* names) {
   for (const CStatementPtr& inner : statement.body) AddDeclared(*inner, names);
 }
 
+CStatementPtr Unwrapped(CStatementPtr statement) {
+  while ((statement->kind == CStatement::Kind::kBlock || statement->kind == CStatement::Kind::kSchedule) &&
+         statement->body.size() == 1)
+    statement = statement->body[0];
+  return statement;
+}
+
 std::vector<const CStatement*> LoopsOf(const CStatement& statement) {
   std::vector<const CStatement*> loops;
   if (statement.kind == CStatement::Kind::kFor) loops.push_back(&statement);

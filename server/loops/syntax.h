@@ -130,6 +130,8 @@ void AddNames(const CVariable& variable, std::set<std::string>* names);
 
 // Adds the names that statements declare, counters of loops among them.
 void AddDeclared(const CStatement& statement, std::set<std::string>* names);
+// Returns what stands alone in blocks around it.
+CStatementPtr Unwrapped(CStatementPtr statement);
 // Returns all loops in a statement in the order of the text, as nests number them (nest.h).
 std::vector<const CStatement*> LoopsOf(const CStatement& statement);
 bool HasMeta(const CStatement& statement);   // it is a meta_for, or one is in it

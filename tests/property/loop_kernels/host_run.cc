@@ -10,6 +10,7 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "server/codegen/device_runtime.h"
 #include "server/loop_kernels/launches.h"
 #include "server/target/target.h"
@@ -89,10 +90,18 @@ std::string SerialSource(const CProgram& program, const LoopInterface& interface
 
 std::string HostRuntime() { return DeviceRuntime(); }
 
-std::string KernelSource(const LoopCode& code) {
+std::string KernelSource(const LoopCode& code, bool backwards) {
   std::string source;
   for (const LoopKernel& kernel : code.kernels)
     absl::StrAppend(&source, TargetOf(v1::HOST).Print(kernel.kernel));
+  if (!backwards || source.empty()) return source;
+  const int replaced =
+      absl::StrReplaceAll({{"for (fu_index group = 0; group < groups; ++group)",
+                            "for (fu_index group = groups - 1; group >= 0; --group)"},
+                           {"for (int lane = 0, lane_end = (int)(lanes); lane < lane_end; ++lane)",
+                            "for (int lane = (int)(lanes) - 1; lane >= 0; --lane)"}},
+                          &source);
+  EXPECT_GE(replaced, 2 * static_cast<int>(code.kernels.size())) << source;
   return source;
 }
 

@@ -36,8 +36,9 @@ ArrayBytes RandomArrays(const LoopInterface& interface, const IntegerValues& val
 // Prints the C function `name` of the loops, with a wrapper `NAME_run(const int* integers, const double*
 // scalars, void** arrays)`.
 std::string SerialSource(const CProgram& program, const LoopInterface& interface, const std::string& name);
-// Prints the kernels for the host; needs HostRuntime() once before it.
-std::string KernelSource(const LoopCode& code);
+// Prints the kernels for the host; needs HostRuntime() once before it. `backwards`: the last blocks and
+// threads come first, so that iterations are not in their order in the text by chance.
+std::string KernelSource(const LoopCode& code, bool backwards = false);
 std::string HostRuntime();
 
 // Runs either on the arrays. Scalars have the value 0.75.

@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "server/loops/rearranged.h"
+#include "tests/property/loop_kernels/host_run.h"
 
 namespace fusion::testing {
 namespace {
@@ -145,38 +149,63 @@ class Generator {
 
 }  // namespace
 
+RandomProgram MakeProgramOf(const std::string& text, std::mt19937& random, int number,
+                            const RandomProgramOptions& options) {
+  RandomProgram made;
+  ErrorList errors("x.c");
+  made.text = text;
+  auto checked = CheckLoops(made.text, "x.c");
+  EXPECT_TRUE(checked.ok()) << checked.status() << "\n" << made.text;
+  if (!checked.ok()) return made;
+  for (const CheckedLoop& loop : checked->loops)
+    made.parallel += loop.verdict.verdict == Verdict::kIndependent;
+  made.rearranged = Rearranged(*checked).has_value();
+  const MappedLoops mapped = MapLoops(*checked, {}, &errors);
+  made.interface = InterfaceOf(mapped.program, &errors);
+  for (const char* size : {"n", "m"})
+    made.sizes[size] = 1 + static_cast<int64_t>(random() % options.most_iterations);
+  IntegerValues constants;
+  for (const CParameter& shape : mapped.shapes) {
+    const int most = absl::StartsWith(shape.name, "B") ? options.most_threads : 4;
+    constants[shape.name] = 1 + static_cast<int64_t>(random() % most);
+  }
+  made.code = LowerLoops(mapped,
+                         {.constants = constants,
+                          .cached = random() % 2 == 0,
+                          .reuse = random() % 4 != 0,
+                          .prefix = absl::StrCat("k", number, "_")},
+                         &errors);
+  EXPECT_TRUE(errors.empty()) << errors.ToStatus() << "\n" << made.text;
+  made.sizes.insert(constants.begin(), constants.end());
+  made.program = std::move(checked->program);
+  return made;
+}
+
 RandomProgram MakeRandomProgram(std::mt19937& random, int number, const RandomProgramOptions& options) {
   for (;;) {
-    RandomProgram made;
-    ErrorList errors("x.c");
-    // A text may be refused, with two iterations that touch the same entry, as nobody has claimed anything:
-    // never here.
-    made.text = Generator(&random, options).Text();
-    auto checked = CheckLoops(made.text, "x.c");
-    EXPECT_TRUE(checked.ok()) << checked.status() << "\n" << made.text;
-    if (!checked.ok()) return made;
-    for (const CheckedLoop& loop : checked->loops)
-      made.parallel += loop.verdict.verdict == Verdict::kIndependent;
-    const MappedLoops mapped = MapLoops(*checked, {}, &errors);
-    made.interface = InterfaceOf(mapped.program, &errors);
-    for (const char* size : {"n", "m"})
-      made.sizes[size] = 1 + static_cast<int64_t>(random() % options.most_iterations);
-    IntegerValues constants;
-    for (const CParameter& shape : mapped.shapes) {
-      const int most = absl::StartsWith(shape.name, "B") ? options.most_threads : 4;
-      constants[shape.name] = 1 + static_cast<int64_t>(random() % most);
-    }
-    made.code = LowerLoops(mapped,
-                           {.constants = constants,
-                            .cached = random() % 2 == 0,
-                            .reuse = random() % 4 != 0,
-                            .prefix = absl::StrCat("k", number, "_")},
-                           &errors);
-    EXPECT_TRUE(errors.empty()) << errors.ToStatus() << "\n" << made.text;
-    made.sizes.insert(constants.begin(), constants.end());
-    made.program = std::move(checked->program);
+    RandomProgram made = MakeProgramOf(Generator(&random, options).Text(), random, number, options);
     // Threads add up in an order of their own, which rounds reals otherwise.
     if (options.type == CType::kInt || made.code.workspaces.empty()) return made;
+  }
+}
+
+void CompareWithC(const std::vector<RandomProgram>& programs, int first) {
+  std::string serial, kernels = HostRuntime();
+  for (size_t i = 0; i < programs.size(); ++i) {
+    serial += SerialSource(programs[i].program, programs[i].interface, absl::StrCat("serial", first + i));
+    kernels += KernelSource(programs[i].code, i % 2 == 1);
+  }
+  const auto c = SharedObject::Compile(serial, true), device = SharedObject::Compile(kernels, false);
+  ASSERT_TRUE(c != nullptr && device != nullptr);
+  for (size_t i = 0; i < programs.size(); ++i) {
+    const RandomProgram& one = programs[i];
+    ArrayBytes expected = RandomArrays(one.interface, one.sizes, first + i), got = expected;
+    RunSerial(*c, absl::StrCat("serial", first + i), one.interface, one.sizes, &expected);
+    RunKernels(*device, one.code, one.interface, one.sizes, &got);
+    for (size_t array = 0; array < expected.size(); ++array)
+      ASSERT_EQ(expected[array], got[array])
+          << one.interface.arrays[array].variable.name << " of " << one.text << "\n"
+          << KernelSource(one.code);
   }
 }
 
