@@ -10,6 +10,7 @@
 
 #include "server/loops/build_c.h"
 #include "server/loops/diagonals.h"
+#include "server/loops/split_loops.h"
 #include "server/loops/sums.h"
 
 namespace fusion {
@@ -37,7 +38,7 @@ class RegionRearranger {
   // Returns false where all stays as it is.
   bool Run() {
     bool changed = false;
-    while (RearrangeNext(*region_.statement, 0)) changed = true;
+    while (RearrangeNext(*region_.statement, 0, false)) changed = true;
     return changed;
   }
   const CRegion& region() const { return region_; }
@@ -86,24 +87,55 @@ class RegionRearranger {
            });
   }
 
-  bool RearrangeNext(const CStatement& statement, size_t depth) {
+  // `depth`: how many loops are around it. `in_part`: a part of a loop that was split is the innermost of
+  // them.
+  bool RearrangeNext(const CStatement& statement, size_t depth, bool in_part) {
     const bool loop = statement.kind == CStatement::Kind::kFor;
-    if (loop && IsKernel(statement, depth)) return false;
-    if (loop && known_.count(&statement) > 0 && !HasKernels(statement, depth) &&
-        tried_.size() < kMostRearranged && tried_.insert(&statement).second && Rearrange(statement))
-      return true;
+    const bool part = loop && parts_.count(&statement) > 0;
+    if (loop && !part) {
+      // Within parts, which are parallel themselves, no order is looked for.
+      if (in_part) return IsNew(statement) && !IsParallel(statement) && Split(statement);
+      if (IsKernel(statement, depth)) return false;
+      if (known_.count(&statement) > 0 && !HasKernels(statement, depth) && IsNew(statement) &&
+          (Split(statement) || TakeDiagonals(statement)))
+        return true;
+    }
     return std::any_of(statement.body.begin(), statement.body.end(), [&](const CStatementPtr& inner) {
-      return RearrangeNext(*inner, depth + (loop ? 1 : 0));
+      return RearrangeNext(*inner, depth + (loop ? 1 : 0), part || (in_part && !loop));
     });
   }
+  bool IsNew(const CStatement& loop) {
+    return tried_.size() < kMostRearranged && tried_.insert(&loop).second;
+  }
 
-  bool Rearrange(const CStatement& loop) {
+  bool TakeDiagonals(const CStatement& loop) {
     for (size_t depth = kDeepestBand; depth >= 2; --depth) {
       const std::optional<Diagonals> made =
           AlongDiagonals(loop, depth, *nest_, numbers_, [&](const std::string& name) { return Fresh(name); });
       if (made && Replace(loop, made->statement, {made->parallel[0]})) return true;
     }
     return false;
+  }
+
+  bool Split(const CStatement& loop) {
+    for (const CExpressionPtr& point : SplitPoints(loop, *nest_, numbers_)) {
+      const SplitLoop split = SplitAt(loop, point);
+      // The one in the middle has one iteration at most.
+      if (!Replace(loop, split.statement, {split.parts.front(), split.parts.back()})) continue;
+      parts_.insert(split.parts.begin(), split.parts.end());
+      return true;
+    }
+    return false;
+  }
+
+  // Judges loops in a nest of the region's text.
+  static std::vector<LoopVerdict> Judge(Nest nest, const std::vector<int>& loops) {
+    for (NestLoop& one : nest.loops) one.claim = Claim::kNone;
+    for (const int loop : loops) nest.loops[loop].claim = Claim::kAsked;
+    return FindDependences(nest);
+  }
+  bool IsParallel(const CStatement& loop) const {
+    return Judge(*nest_, {numbers_.at(&loop)})[0].verdict == Verdict::kIndependent;
   }
 
   // Puts a statement into the place of a loop if these loops in it are proved to be parallel there.
@@ -113,26 +145,26 @@ class RegionRearranger {
     CRegion region = region_;
     region.statement = With(region_.statement, loop, by, &copies);
     ErrorList scratch("");
-    std::unique_ptr<Nest> nest = BuildNest(checked_.program, region, &scratch);
+    const std::unique_ptr<Nest> nest = BuildNest(checked_.program, region, &scratch);
     if (!scratch.empty()) return false;
-    Nest asked = *nest;
-    for (NestLoop& one : asked.loops) one.claim = Claim::kNone;
     const std::vector<const CStatement*> loops = LoopsOf(*region.statement);
+    std::vector<int> asked;
     for (size_t i = 0; i < loops.size(); ++i)
       if (std::find(parallel.begin(), parallel.end(), loops[i]) != parallel.end())
-        asked.loops[i].claim = Claim::kAsked;
-    std::vector<LoopVerdict> verdicts = FindDependences(asked);
+        asked.push_back(static_cast<int>(i));
+    std::vector<LoopVerdict> verdicts = Judge(*nest, asked);
     if (std::any_of(verdicts.begin(), verdicts.end(),
                     [](const LoopVerdict& verdict) { return verdict.verdict != Verdict::kIndependent; }))
       return false;
     for (LoopVerdict& verdict : verdicts) {
-      const NestLoop& judged = asked.loops[verdict.loop];
+      const NestLoop& judged = nest->loops[verdict.loop];
       known_[loops[verdict.loop]] = {number_, judged.counter, judged.position, Claim::kAsked,
                                      std::move(verdict)};
     }
     for (const auto& [original, copy] : copies) {
       if (const auto known = known_.find(original); known != known_.end()) known_[copy] = known->second;
       if (tried_.count(original) > 0) tried_.insert(copy);
+      if (parts_.count(original) > 0) parts_.insert(copy);
     }
     kept_.push_back(region_.statement);
     region_ = std::move(region);
@@ -164,6 +196,7 @@ class RegionRearranger {
   std::map<const CStatement*, int> numbers_;
   std::map<const CStatement*, CheckedLoop> known_;
   std::set<const CStatement*> tried_;
+  std::set<const CStatement*> parts_;  // of loops that were split
   std::set<std::string> taken_;
   std::vector<CStatementPtr> kept_;  // so that no other statement gets the address of one in `known_`
 };

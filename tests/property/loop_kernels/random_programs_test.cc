@@ -1,5 +1,4 @@
 // Random loops: their kernels, in random shapes, beside the C that they were made from, bit for bit.
-#include "tests/property/loop_kernels/random_programs.h"
 
 #include <gtest/gtest.h>
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "server/loops/metafork.h"
 
 namespace fusion {
@@ -88,6 +89,52 @@ TEST(RearrangedTest, WhereSomethingIsParallelAllStays) {
   EXPECT_EQ(RearrangedText("int n;\ndouble a[n][n];\n#pragma fusion parametric\n"
                            "for (int i = 1; i < n; i++)\n  for (int j = 1; j < n; j++)\n"
                            "    a[i][j] = a[i-1][j-1];\n"),
+            "");
+}
+
+TEST(RearrangedTest, ALoopIsSplitWhereItsCounterIsAnother) {
+  EXPECT_EQ(
+      RearrangedText("int n;\nint a[n], b[n];\n#pragma fusion parametric\n"
+                     "for (int k = 1; k < n; k++)\n"
+                     "  for (int i = n - 1; i >= 1; i--) a[i] = a[k - 1] + b[i];\n"),
+      "meta_schedule\n{\n"
+      "    #pragma fusion parametric\n"
+      "    for (int k = 1; k < n; k += 1)\n    {\n"
+      "        for (int i = n - 1; i > (0 > k - 1 ? 0 : k - 1); i -= 1)\n        {\n"
+      "            a[i] = a[k - 1] + b[i];\n        }\n"
+      "        for (int i = n - 1 < k - 1 ? n - 1 : k - 1; i > (0 > k - 1 - 1 ? 0 : k - 1 - 1); i -= 1)\n"
+      "        {\n"
+      "            a[i] = a[k - 1] + b[i];\n        }\n"
+      "        for (int i = n - 1 < k - 1 - 1 ? n - 1 : k - 1 - 1; i > 0; i -= 1)\n        {\n"
+      "            a[i] = a[k - 1] + b[i];\n        }\n    }\n}\n"
+      "parallel: i\nparallel: i\n");
+}
+
+// Floyd and Warshall's algorithm: row k is in the way of all others, and in each row column k is.
+TEST(RearrangedTest, LoopsInPartsAreSplitToo) {
+  const std::string text = RearrangedText(
+      "int n;\nint a[n][n];\n#pragma fusion parametric\n"
+      "for (int k = 0; k < n; k++)\n"
+      "  for (int i = 0; i < n; i++)\n"
+      "    for (int j = 0; j < n; j++)\n"
+      "      a[i][j] = min(a[i][j], a[i][k] + a[k][j]);\n");
+  const auto count = [&](const std::string& part) {
+    return std::vector<std::string>(absl::StrSplit(text, part)).size() - 1;
+  };
+  EXPECT_EQ(count("for (int i = 0; i < (n < k ? n : k); i += 1)"), 1u);
+  EXPECT_EQ(count("for (int i = 0 > k ? 0 : k; i < (n < k + 1 ? n : k + 1); i += 1)"), 1u);
+  EXPECT_EQ(count("for (int i = 0 > k + 1 ? 0 : k + 1; i < n; i += 1)"), 1u);
+  EXPECT_EQ(count("for (int j = 0; j < (n < k ? n : k); j += 1)"), 3u);
+  EXPECT_EQ(count("parallel: i\n"), 2u);
+  EXPECT_EQ(count("parallel: j\n"), 6u);
+}
+
+// In the part behind k + 1 each iteration reads what the one before it wrote.
+TEST(RearrangedTest, ALoopIsNotSplitWhereItsPartsAreSerial) {
+  EXPECT_EQ(RearrangedText("int n;\nint a[n + 1], b[n];\n#pragma fusion parametric\n"
+                           "for (int k = 0; k < n; k++)\n"
+                           "  for (int i = 1; i < n; i++)\n"
+                           "    a[i] = max(a[k] + b[i], a[i - 1]);\n"),
             "");
 }
 
