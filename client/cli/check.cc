@@ -2,6 +2,8 @@
 
 #include <iostream>
 #include <memory>
+#include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -12,6 +14,7 @@
 #include "client/cli/target_option.h"
 #include "google/protobuf/util/json_util.h"
 #include "server/loops/metafork.h"
+#include "server/loops/rearranged.h"
 #include "server/loops/statement_checks.h"
 
 namespace fusion {
@@ -73,10 +76,18 @@ ExitCode CheckC(const Invocation& invocation, const CheckOptions& options) {
     SourceFile file{.name = options.file, .source = {}, .text = *std::move(text)};
     return ReportWithSource(invocation, checked.status(), file);
   }
+  std::set<std::pair<int, int>> in_another_order;  // places of loops that are parallel there
+  if (const std::optional<CheckedProgram> rearranged = Rearranged(*checked))
+    for (const CheckedLoop& loop : rearranged->loops)
+      if (loop.verdict.verdict == Verdict::kIndependent)
+        in_another_order.emplace(loop.position.line, loop.position.column);
   Json list = Json::array();
   for (const CheckedLoop& loop : checked->loops) {
+    const bool other = loop.verdict.verdict != Verdict::kIndependent &&
+                       in_another_order.count({loop.position.line, loop.position.column}) > 0;
     if (!invocation.json) {
-      std::cout << LoopText(loop, options.file) << "\n";
+      std::cout << LoopText(loop, options.file) << (other ? "; in another order it is parallel: proved" : "")
+                << "\n";
       continue;
     }
     Json one = {{"line", loop.position.line},
@@ -84,6 +95,7 @@ ExitCode CheckC(const Invocation& invocation, const CheckOptions& options) {
                 {"counter", loop.counter},
                 {"verdict", VerdictName(loop.verdict.verdict)},
                 {"claimed", loop.claim == Claim::kMetaFor || loop.claim == Claim::kOpenMp}};
+    if (other) one["in_another_order"] = true;
     if (!loop.verdict.text.empty()) one["because"] = loop.verdict.text;
     if (!loop.verdict.witness.empty()) one["witness"] = loop.verdict.witness;
     list.push_back(std::move(one));

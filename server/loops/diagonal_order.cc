@@ -60,8 +60,8 @@ class System {
   std::vector<Polynomial> facts_, values_, equations_;
 };
 
-// Returns the conditions that speak of symbols of the polynomial, or of symbols that such conditions have. The
-// others say nothing about it, unless nothing meets them.
+// Returns the conditions that speak of symbols of the polynomial, or of symbols that such conditions have.
+// The others say nothing about it, unless nothing meets them.
 std::vector<Polynomial> Connected(const Polynomial& polynomial, const std::vector<Polynomial>& conditions) {
   std::set<std::string> symbols = polynomial.Symbols();
   for (size_t before = 0; before != symbols.size();) {

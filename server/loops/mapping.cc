@@ -778,8 +778,11 @@ class Mapper {
 }  // namespace
 
 MappedLoops MapLoops(const CheckedProgram& checked, const MappingOptions& options, ErrorList* errors) {
-  const std::optional<CheckedProgram> rearranged = options.as_written ? std::nullopt : Rearranged(checked);
-  return Mapper(rearranged ? *rearranged : checked, options, errors).Map();
+  std::optional<CheckedProgram> rearranged;
+  if (!options.as_written && !options.in_order) rearranged = Rearranged(checked);
+  MappedLoops mapped = Mapper(rearranged ? *rearranged : checked, options, errors).Map();
+  mapped.rearranged = rearranged.has_value();
+  return mapped;
 }
 
 }  // namespace fusion

@@ -17,6 +17,7 @@ struct MappedLoops {
   // These of its parameters no text has: block shapes, granularities. They change no result.
   std::vector<CParameter> shapes;
   std::vector<std::string> asserted;  // for people: loops that are parallel by nothing but a pragma
+  bool rearranged = false;            // serial nests have another order (rearranged.h)
 };
 
 struct MappingOptions {
@@ -25,6 +26,8 @@ struct MappingOptions {
   bool proved_only = false;
   // Statements stay in their order and loops around what they are around: loops are only cut into tiles.
   bool as_written = false;
+  // Serial nests stay in their order.
+  bool in_order = false;
 };
 
 // Nests of `meta_for` stay as they are. Other parallel loops, up to three around one another, are cut into

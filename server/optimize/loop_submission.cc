@@ -14,6 +14,7 @@
 #include "base/sha256.h"
 #include "base/similar_name.h"
 #include "base/status_macros.h"
+#include "server/loop_kernels/launches.h"
 #include "server/loops/check.h"
 #include "server/loops/result_scalars.h"
 #include "server/optimize/submission.h"
@@ -58,6 +59,18 @@ std::vector<CParameter> ParametersOf(const MappedLoops& mapped, const LoopInterf
         known.insert(name).second)
       parameters.push_back({.name = name, .position = {}, .low = 1, .high = 1024});
   return parameters;
+}
+
+// Returns whether a job may have as many launches as these loops take, as far as that is known.
+bool MayBeLaunched(const MappedLoops& mapped, const LoopInterface& interface, const IntegerValues& sizes) {
+  IntegerValues values = sizes;
+  for (const CParameter& parameter : ParametersOf(mapped, interface, sizes))
+    values[parameter.name] = parameter.low;
+  ErrorList errors("");
+  const LoopCode code = LowerLoops(mapped, {.constants = values}, &errors);
+  return !errors.empty() || ForEachLaunch(code, values, [](int, int64_t, const IntegerValues&) {
+                              return absl::OkStatus();
+                            }).ok();
 }
 
 absl::Status CheckSizes(const LoopInterface& interface, const std::vector<CParameter>& parameters,
@@ -217,8 +230,13 @@ absl::StatusOr<std::shared_ptr<const LoopSubmission>> CheckLoopSubmission(const 
   checked = WithResultsInArrays(std::move(checked));
   ErrorList errors(file);
   submission->mapped = MapLoops(checked, {}, &errors);
+  // Where another order takes too many launches one thread does what it can.
+  const bool in_order =
+      submission->mapped.rearranged && errors.empty() &&
+      !MayBeLaunched(submission->mapped, InterfaceOf(submission->mapped.program, &errors), submission->sizes);
+  if (in_order) submission->mapped = MapLoops(checked, {.in_order = true}, &errors);
   submission->reference = MapLoops(checked, {.proved_only = true, .as_written = true}, &errors);
-  submission->turned_reference = MapLoops(checked, {.proved_only = true}, &errors);
+  submission->turned_reference = MapLoops(checked, {.proved_only = true, .in_order = in_order}, &errors);
   submission->interface = InterfaceOf(submission->mapped.program, &errors);
   if (!errors.empty()) return errors.ToStatus();
   submission->program = std::move(checked.program);
