@@ -9,24 +9,24 @@
 namespace fusion {
 namespace {
 
-// Cycles of a multiprocessor, of 1.98 GHz on an H200. Blocks of 64 threads take 80 ns of each multiprocessor,
-// whatever they do (smoothing of 2^24 and addition of 8192 square).
+// Cycles of a multiprocessor, 1.98 GHz on an H200. A multiprocessor begins a block in no less, whatever it
+// does: blocks of 64 threads take 80 ns each (smoothing of 2^24 entries and addition of 8192 square).
 constexpr double kBlockCycles = 158;
-// A load that comes from the first cache or shared memory, from the second cache or from device memory, an
-// addition, and a barrier of a block. L. Zhe et al., "Dissecting the NVIDIA Hopper Architecture through
-// Microbenchmarking and Multiple Level Analysis" (2025), has 33 to 41 and about 260; vectors of 2^24 entries
-// added with few threads take 0.5 us for each load.
-constexpr double kNearCycles = 33, kFarCycles = 260, kMemoryCycles = 1000, kAdditionCycles = 4,
-                 kBarrierCycles = 30;
-// A block from its launch to its first load, and from its last one to the launch of the next block; and what
-// a warp takes for an instruction while it has no other to wait for.
-constexpr double kStartCycles = 500, kWarpStartCycles = 8, kIssueCycles = 5;
-// The second cache takes stores at this share of the rate of copies: 16.8 million of single entries, of two or
-// of four take 285, 134 and 61 us (transpose of 4096 square).
+// Waits for loads from the first cache or shared memory, from the second cache and from device memory,
+// beside others; barriers of a block; what a block and each of its warps take to begin and to end; what a
+// warp takes for an instruction that needs the one before. Microbenchmarks of Hopper have 33, 260 and 700 for
+// loads alone. These are rounded from the times of 25 loops (tests/bench/loops.py) on an H200, where twice or
+// half of each chooses cases that are as fast.
+constexpr double kNearCycles = 150, kFarCycles = 300, kMemoryCycles = 800, kBarrierCycles = 200,
+                 kStartCycles = 100, kWarpStartCycles = 16, kIssueCycles = 4;
+constexpr double kAdditionCycles = 4;  // an addition that needs the one before
+// The second cache takes stores at this share of the rate of copies: 16.8 million of single entries, of two
+// or of four take 285, 134 and 61 us (transpose of 4096 square).
 constexpr double kShareOfStores = 0.5;
 // Instructions of an iteration whose parts take turns.
 constexpr double kUnevenInstructions = 5;
-// A multiprocessor alone gets this much more than its share of the memory's rate.
+// A multiprocessor alone gets this much more than its share of the memory's rate (addition of 2^24 entries by
+// 64 and by 128 blocks).
 constexpr double kShareAlone = 2;
 // Powers whose sums say how bounds of the device overlap, and these with waiting.
 constexpr double kBoundsPower = 4, kWaitingPower = 3;
@@ -63,14 +63,13 @@ RunTimeEstimate EstimateLoopKernel(const LoopWork& work, const CostModel& model)
 
   const double loads = cycle * (work.waits * kNearCycles + work.far_waits * (kFarCycles - kNearCycles) +
                                 work.memory_waits * (kMemoryCycles - kFarCycles));
-  const double own =
-      loads + cycle * (work.additions * kAdditionCycles + work.barriers * kBarrierCycles +
-                       work.instructions * kIssueCycles);
+  const double own = loads + cycle * (work.additions * kAdditionCycles + work.barriers * kBarrierCycles +
+                                      work.instructions * kIssueCycles);
   const double ahead =
       cycle * (work.ahead_waits * kFarCycles + work.ahead_memory_waits * (kMemoryCycles - kFarCycles));
-  const double uneven = work.uneven_waits * loads / std::max(work.waits, 1.0) +
-                        work.uneven_additions * cycle *
-                            (kAdditionCycles + kUnevenInstructions * kIssueCycles);
+  const double uneven =
+      work.uneven_waits * loads / std::max(work.waits, 1.0) +
+      work.uneven_additions * cycle * (kAdditionCycles + kUnevenInstructions * kIssueCycles);
   const double waits = std::max(own, ahead);
   const double start = cycle * (kStartCycles + kWarpStartCycles * work.warps);
   const double waves = work.blocks / (multiprocessors * resident);

@@ -143,12 +143,13 @@ class LoopWorkCounter::Counting {
 
  private:
   struct SharedUse {
-    double conflicts = 1, at_once = 1;  // turns of a request; entries that one loads
+    double turns = 1, at_once = 1;  // turns of an entry; entries that a request loads
   };
   struct Array {
-    bool known = true;                                            // what blocks touch of it
-    double box_bytes = 0, read_entries = 0, written_entries = 0, in_pieces = 0;  // that blocks touch, each for itself
-    double requested = 0, distinct = 0;                                         // bytes that warps ask the first cache for
+    bool known = true;  // what blocks touch of it
+    double box_bytes = 0, read_entries = 0, written_entries = 0,
+           in_pieces = 0;                 // that blocks touch, each for itself
+    double requested = 0, distinct = 0;   // bytes that warps ask the first cache for
     double missed = 0, missed_twice = 0;  // shares of loads that do not find it there, and of those
   };
   struct Fill {
@@ -257,8 +258,7 @@ class LoopWorkCounter::Counting {
         centre += step * ((trips_.at(loop) - 1) / 2 - std::floor((trips_.at(loop) - 1) / 2));
       }
       // Its values are taken to be spread evenly.
-      const double holds =
-          std::clamp((centre + spread + 1) / (2 * spread + 1), 0.0, 1.0);
+      const double holds = std::clamp((centre + spread + 1) / (2 * spread + 1), 0.0, 1.0);
       const auto [at, added] = each.try_emplace(condition.key, holds);
       at->second = std::min(at->second, holds);
     }
@@ -348,7 +348,7 @@ class LoopWorkCounter::Counting {
     if (ahead_) work_.shared_bytes *= 2;
     work_.barriers += (ahead_ ? 1 : 2) * times;
   }
-  // Whether the rows of a box go on in the next iteration of a loop that the block goes through.
+  // It says whether the rows of a box go on in the next iteration of a loop that the block goes through.
   bool MovesInside(const TouchedBox& box, const NestAccess& access) const {
     return std::any_of(access.loops.begin(), access.loops.end(), [&](int loop) {
       return counter_.IsInside(loop) && !IsOverBlocks(loop) && !Contains(counter_.loops_.local, loop) &&
@@ -360,9 +360,7 @@ class LoopWorkCounter::Counting {
                  double share, Array* touched) {
     const double bytes = EntryBytesOf(nest_.arrays[box.array]), row = extents.back();
     const double unit = kCopiedBytes / bytes;
-    const double padding = extents.size() < 2                ? 0
-                           : std::fmod(row, unit) == 0 ? unit
-                                                       : 1 - std::fmod(row, 2);
+    const double padding = extents.size() < 2 ? 0 : std::fmod(row, unit) == 0 ? unit : 1 - std::fmod(row, 2);
     for (const TouchedBox::Use& use : box.uses)
       if (!nest_.accesses[use.access].writes)
         in_shared_[use.access] = SharedUseOf(box, use, extents, row + padding, padding >= unit);
@@ -417,8 +415,10 @@ class LoopWorkCounter::Counting {
     }
     const int last = access.loops.back();
     const bool vector = aligned && IsSerial(last) && !IsOfParts(last) && steps.back() == Polynomial(1);
-    return {RequestOf(LaneSteps(access, steps), EntryBytesOf(nest_.arrays[box.array])).conflicts,
-            vector ? kCopiedBytes / EntryBytesOf(nest_.arrays[box.array]) : 1};
+    const double bytes = EntryBytesOf(nest_.arrays[box.array]);
+    const Request request = RequestOf(LaneSteps(access, steps), bytes);
+    if (!vector) return {request.conflicts, 1};
+    return {std::max(bytes / kCopiedBytes, request.entries * bytes / kLine), kCopiedBytes / bytes};
   }
   std::vector<std::pair<int64_t, int64_t>> LaneSteps(const NestAccess& access,
                                                      const std::vector<Polynomial>& steps) const {
@@ -471,15 +471,15 @@ class LoopWorkCounter::Counting {
         continue;
       }
       if (shared) {
-        work_.turns +=
-            times * shares_[i] * part->second.conflicts * warps / work_.warps;
+        work_.turns += times * shares_[i] * part->second.turns * warps / work_.warps;
         paths_[path].each += parts;
         continue;
       }
       const Request request = one.flat.exact() ? RequestOf(LaneSteps(access, one.steps), EntryBytesOf(array))
                                                : Request{kWarpThreads, kWarpThreads, 1, kWarpThreads};
       const double requests = times * shares_[i] * warps;
-      work_.turns += requests / work_.warps * std::max(request.lines / kLinesOfTurn, request.sectors / kSectorsOfTurn);
+      work_.turns +=
+          requests / work_.warps * std::max(request.lines / kLinesOfTurn, request.sectors / kSectorsOfTurn);
       const double bytes = requests * work_.blocks * request.sectors * kSector;
       if (access.writes) {
         work_.stored_bytes += bytes;
@@ -500,17 +500,30 @@ class LoopWorkCounter::Counting {
       batch.parts = std::max(batch.parts, all);
       for (const Access::Condition& condition : one.conditions)
         for (size_t j = 0; j < condition.steps.size(); ++j)
-          uneven_ |= shares_[i] < 1 && IsOfParts(access.loops[j]) && !condition.steps[j].IsZero();
+          uneven_ |= shares_[i] < 1 && IsOfParts(access.loops[j]) && trips_.at(access.loops[j]) > 1 &&
+                     !condition.steps[j].IsZero();
     }
   }
-  // How often the warps of a block ask for other sectors: those that differ in a loop that is in no index ask
+  // It says whether the index is another one in each iteration: the loop's counter is in it, or in the range
+  // of one that is.
+  bool MovesIndex(const Access& one, int loop) const {
+    const std::string& symbol = nest_.loops[loop].symbol;
+    return one.flat.Has(symbol) ||
+           std::any_of(one.access->loops.begin(), one.access->loops.end(), [&](int other) {
+             const std::vector<Polynomial>& lows = nest_.loops[other].lows;
+             return one.flat.Has(nest_.loops[other].symbol) &&
+                    std::any_of(lows.begin(), lows.end(),
+                                [&](const Polynomial& low) { return low.Has(symbol); });
+           });
+  }
+  // A block asks so often for other sectors: warps that differ in a loop that is in no index ask
   // for the same.
   double DistinctOf(const Access& one, const Request& request) const {
     if (!one.flat.exact()) return 1e300;
     double entries = 1;
     for (size_t i = 0; i < one.access->loops.size(); ++i) {
       const int loop = one.access->loops[i];
-      if (counter_.IsInside(loop) && !IsOverBlocks(loop) && !one.steps[i].IsZero()) entries *= trips_.at(loop);
+      if (counter_.IsInside(loop) && !IsOverBlocks(loop) && MovesIndex(one, loop)) entries *= trips_.at(loop);
     }
     return entries / std::max(1.0, request.entries * WarpsOf(*one.access));
   }
@@ -571,8 +584,9 @@ class LoopWorkCounter::Counting {
   void FindRegisters() {
     const double most =
         std::min(255.0, std::floor(kRegistersOfMultiprocessor / (work_.warps * kWarpThreads) / 8) * 8);
-    const double needed = looped_ ? kRegistersOfLoop + registers_
-                                  : kRegistersWithoutLoop + std::min(kRegistersOfUnderWay * loads_, most_loads_);
+    const double needed = looped_
+                              ? kRegistersOfLoop + registers_
+                              : kRegistersWithoutLoop + std::min(kRegistersOfUnderWay * loads_, most_loads_);
     work_.registers = static_cast<int>(std::min(needed + unrolled_registers_, most));
     if (!looped_ || needed <= most) return;
     const double moved = 2 * (needed - most) * work_.additions * work_.active;
@@ -668,11 +682,11 @@ class LoopWorkCounter::Counting {
   const bool cached_, warm_;
   NestValues values_;
   LoopWork work_;
-  std::map<int, double> trips_;      // by loop
-  std::vector<double> shares_;       // by access of the counter
+  std::map<int, double> trips_;         // by loop
+  std::vector<double> shares_;          // by access of the counter
   std::map<int, SharedUse> in_shared_;  // by access of the nest
   std::map<bool, int64_t> branches_;    // bytes of parts that a branch has, and of those of the other
-  bool ahead_ = false;                  // parts of the next iteration come while threads use those of this one
+  bool ahead_ = false;  // parts of the next iteration come while threads use those of this one
   std::map<int, Array> arrays_;
   std::vector<Fill> fills_;
   std::map<std::vector<int>, Path> paths_;

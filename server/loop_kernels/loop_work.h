@@ -32,12 +32,12 @@ struct LoopWork {
   // Loads that a thread waits for, one after the other, and how many of those are not in the first cache, or
   // not in the second one either.
   double waits = 0, far_waits = 0, memory_waits = 0;
-  // Likewise of loads that are under way while threads do all the rest.
+  // These loads are under way while threads do all the rest.
   double ahead_waits = 0, ahead_memory_waits = 0;
   double additions = 0;  // operations of a thread that follow each other
   // Waits and additions of a thread whose parts take turns, as a guard fails for some of them.
   double uneven_waits = 0, uneven_additions = 0;
-  double barriers = 0;   // of a block
+  double barriers = 0;  // of a block
   int registers = 32;
   int64_t shared_bytes = 0;
 };

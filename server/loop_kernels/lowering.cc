@@ -394,8 +394,8 @@ class KernelLowering {
     Threads(*kept.after, false, &whole);
     whole.push_back(ir::Barrier());
     // A loop without iterations touches nothing.
-    body->push_back(ir::If(
-        Expression(*CBinary(kept.loop->relation, kept.loop->start, kept.loop->bound)), std::move(whole)));
+    body->push_back(ir::If(Expression(*CBinary(kept.loop->relation, kept.loop->start, kept.loop->bound)),
+                           std::move(whole)));
   }
   // Parts in shared memory take turns: while threads use what they have, that of the next iteration is on its
   // way.
@@ -407,8 +407,8 @@ class KernelLowering {
     const CExpressionPtr next = CBinary(loop.down ? "-" : "+", CName(loop.variable.name), loop.step);
     std::vector<ir::Statement> fill;
     Fill(*CName("@next"), loop, &fill);
-    body->push_back(ir::Text(
-        absl::StrCat("const ", DeviceType(loop.variable.type, false), " fu_next = ", Expression(*next), ";")));
+    body->push_back(ir::Text(absl::StrCat("const ", DeviceType(loop.variable.type, false),
+                                          " fu_next = ", Expression(*next), ";")));
     body->push_back(ir::If(Expression(*CBinary(loop.relation, CName("@next"), loop.bound)), std::move(fill)));
   }
   // What an iteration needs begins to come.
@@ -848,8 +848,7 @@ class KernelLowering {
       for (const Polynomial& extent : nest_.arrays[box.touched.array].extents)
         count = count * WithConstants(extent);
       std::string to = first;
-      if (box.padding > 0)
-        absl::StrAppend(&to, " + ", first, " / ", box.extents.back(), " * ", box.padding);
+      if (box.padding > 0) absl::StrAppend(&to, " + ", first, " / ", box.extents.back(), " * ", box.padding);
       // Guards in the text may leave out what lies outside.
       ir::Statement fill =
           ir::StridedPhase({absl::StrCat("fu_part_in<", unit, ">(", box.name, " + ", to, ", ",
@@ -875,8 +874,8 @@ class KernelLowering {
   int block_loops_ = 0, conditions_ = 0;
   int64_t lanes_ = 1, shared_bytes_ = 0;
   std::set<std::string> declared_, used_, written_;
-  bool pointed_ = false;       // the parts have their names
-  int64_t turns_apart_ = 0;    // bytes between parts that take turns; 0: they do not
+  bool pointed_ = false;     // the parts have their names
+  int64_t turns_apart_ = 0;  // bytes between parts that take turns; 0: they do not
   std::vector<ir::Statement> head_;
   std::vector<Box> boxes_;
   std::map<At, CExpressionPtr> cached_;  // uses of what is in shared memory

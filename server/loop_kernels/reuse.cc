@@ -73,8 +73,7 @@ bool IsOneEntry(const CStatement& loop, const CExpression& target, std::set<std:
   for (const CExpressionPtr& index : target.operands)
     if (ReadsEntries(*index) || UsesAny(*index, changed)) return false;
   std::set<std::string> texts;
-  VisitExpressions(loop,
-                   [&](const CExpression& expression) { AddEntries(expression, target.text, &texts); });
+  VisitExpressions(loop, [&](const CExpression& expression) { AddEntries(expression, target.text, &texts); });
   return texts.size() == 1;
 }
 

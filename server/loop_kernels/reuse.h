@@ -22,8 +22,8 @@ namespace fusion {
 CStatementPtr KeepInRegisters(const CStatementPtr& body, const std::map<std::string, CType>& arrays,
                               const IntegerValues& constants);
 
-// Returns the entries of `arrays` that every iteration of a loop writes, and that no other statement there may
-// touch. Names in `changed`, too, have other values from one iteration to the next.
+// Returns the entries of `arrays` that every iteration of a loop writes, and that no other statement there
+// may touch. Names in `changed`, too, have other values from one iteration to the next.
 std::vector<CExpressionPtr> EntriesOfAll(const CStatement& loop, const std::map<std::string, CType>& arrays,
                                          const std::set<std::string>& changed);
 

@@ -7,9 +7,9 @@
 
 namespace fusion {
 
-// Returns whether a statement is a loop, of one iteration after the other, whose iterations all write the same
-// entries of arrays: a sum over what they read, as a rule. Threads of a block that go through it together can
-// share what a strip of it reads.
+// Returns whether a statement is a loop, of one iteration after the other, whose iterations all write the
+// same entries of arrays: a sum over what they read, as a rule. Threads of a block that go through it
+// together can share what a strip of it reads.
 bool MayBeInStrips(const CStatement& statement);
 
 // Returns how many strips of `length` iterations there are; the last one may be shorter.
