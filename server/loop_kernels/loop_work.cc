@@ -37,6 +37,8 @@ constexpr double kRegistersOfLoop = 40, kRegistersWithoutLoop = 20, kRegistersOf
 constexpr double kTurnsOfLocal = 2;
 // A loop of so few iterations, whose number is known, is unrolled whole.
 constexpr double kLongestUnrolledWhole = 32, kRegistersOfUnrolled = 0.5, kMostRegistersOfUnrolled = 90;
+// Loads and stores of an entry that does not fit, in each iteration.
+constexpr double kMovesOfSpilled = 4;
 constexpr double kRegistersOfMultiprocessor = 65536;
 constexpr double kMostSharedEntries = 65536;  // of an array's part, as LowerLoops has it
 constexpr double kMostPartsAtOnce = 64;       // likewise, that a thread has side by side
@@ -589,7 +591,7 @@ class LoopWorkCounter::Counting {
                               : kRegistersWithoutLoop + std::min(kRegistersOfUnderWay * loads_, most_loads_);
     work_.registers = static_cast<int>(std::min(needed + unrolled_registers_, most));
     if (!looped_ || needed <= most) return;
-    const double moved = 2 * (needed - most) * work_.additions * work_.active;
+    const double moved = kMovesOfSpilled * (needed - most) * work_.additions * work_.active;
     work_.instructions += moved;
     work_.turns += moved;
   }
