@@ -35,7 +35,7 @@ absl::StatusOr<ModelledProgram> ModelsOf(const SourceFile& file) {
   FUSION_ASSIGN_OR_RETURN(CheckedProgram checked, CheckLoops(file.text, file.name, sizes));
   checked = WithResultsInArrays(std::move(checked));
   ErrorList errors(file.name);
-  const MappedLoops mapped = MapLoops(checked, {}, &errors);
+  const MappedLoops mapped = MapLoops(checked, {.in_strips = false}, &errors);
   if (!errors.empty()) return errors.ToStatus();
   return ModelledProgram(mapped);
 }

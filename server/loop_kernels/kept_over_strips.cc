@@ -37,7 +37,7 @@ class Way {
   const std::vector<int64_t>& counts() const { return counts_; }
   const std::set<std::string>& changed() const { return changed_; }
 
-  // The same with another statement in the leaf's place.
+  // Returns the way with another statement in the leaf's place.
   CStatementPtr With(const CStatementPtr& statement, const CStatementPtr& leaf) const {
     if (statement.get() == leaf_) return leaf;
     if (statement->body.empty()) return statement;

@@ -1,4 +1,4 @@
-// What a thread adds up over the strips of a loop stays in its registers.
+// Registers keep what a thread adds up over the strips of a loop.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@ namespace fusion {
 // A loop that all threads of a block go through together, around loops over threads. Each thread reads its
 // entries before it, has them in variables in `loop`, and writes them after it.
 struct KeptOverStrips {
-  // Of each thread. Names begin with a dollar (kernel_ir.h).
+  // Each thread has such a variable. Names begin with a dollar (kernel_ir.h).
   struct Variable {
     std::string name;
     CType type = CType::kInt;

@@ -411,7 +411,7 @@ class KernelLowering {
                                           " fu_next = ", Expression(*next), ";")));
     body->push_back(ir::If(Expression(*CBinary(loop.relation, CName("@next"), loop.bound)), std::move(fill)));
   }
-  // What an iteration needs begins to come.
+  // Begins to bring what an iteration needs.
   void Fill(const CExpression& iteration, const CStatement& loop, std::vector<ir::Statement>* body) {
     std::vector<ir::Statement> inner = {
         ir::Text(absl::StrCat("const ", DeviceType(loop.variable.type, false), " ",
@@ -786,7 +786,7 @@ class KernelLowering {
       }
     }
     shared_bytes_ = always + std::max(yes, no);
-    // What an iteration writes, the next one has to find.
+    // The next iteration has to find what one writes.
     const bool written = std::any_of(boxes_.begin(), boxes_.end(), [&](const Box& box) {
       return written_.count(nest_.arrays[box.touched.array].variable.name) > 0;
     });

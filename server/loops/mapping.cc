@@ -352,7 +352,8 @@ class Mapper {
     return Tiled(FastestLast(std::move(tiled)), inner);
   }
 
-  // The parts of a body, or of that of a parallel loop which is all that it has, if one can be done in strips.
+  // The parts of a body, or of that of a parallel loop which is all that it has, if one can be done in
+  // strips.
   std::vector<CStatementPtr> PartsWithStrips(std::vector<CStatementPtr> around, const CStatementPtr& body) {
     const CStatementPtr inner = Unwrapped(body);
     if (inner->kind == Kind::kFor && Of(*inner).parallel) {
@@ -370,9 +371,8 @@ class Mapper {
     if (statement->kind == Kind::kFor)
       return WithBody(*statement, WithSumsInEntries(Unwrapped(statement->body[0])));
     const CStatementPtr sum =
-        SumInEntry(*statement, region_->scope, [&](const CStatement& loop, const CStatementPtr& body) {
-          return WithBody(loop, body);
-        });
+        SumInEntry(*statement, region_->scope,
+                   [&](const CStatement& loop, const CStatementPtr& body) { return WithBody(loop, body); });
     if (sum != nullptr) return Unwrapped(sum);
     auto copy = std::make_shared<CStatement>(*statement);
     for (CStatementPtr& inner : copy->body) inner = WithSumsInEntries(inner);
@@ -611,11 +611,15 @@ class Mapper {
   }
 
   // The parameters of a program are the same for all of its kernels, by their names.
-  std::string Shape(const std::string& name, int64_t most, int64_t least = 1) {
+  std::string Shape(const std::string& name, int64_t most, bool strips = false) {
     auto known = shape_names_.find(name);
     if (known == shape_names_.end()) {
       known = shape_names_.emplace(name, Fresh(name)).first;
-      mapped_.shapes.push_back({.name = known->second, .position = {}, .low = least, .high = most});
+      mapped_.shapes.push_back({.name = known->second,
+                                .position = {},
+                                .low = strips ? kShortestStrip : 1,
+                                .high = most,
+                                .strips = strips});
     }
     return known->second;
   }
@@ -623,7 +627,7 @@ class Mapper {
   // Returns the loop that all threads of a block can go through together: all that a body has, but for
   // declarations before it. Else null.
   CStatementPtr SharedLoop(const std::vector<CStatementPtr>& loops, const CStatementPtr& body) const {
-    if (options_.as_written) return nullptr;
+    if (options_.as_written || !options_.in_strips) return nullptr;
     CStatementPtr loop = Unwrapped(body);
     std::set<std::string> own;
     for (const CStatementPtr& around : loops) own.insert(around->variable.name);
@@ -646,7 +650,7 @@ class Mapper {
   CStatementPtr Tiled(const std::vector<CStatementPtr>& loops, const CStatementPtr& all) {
     CStatementPtr inner = Unwrapped(all), strips;
     if (const CStatementPtr serial = SharedLoop(loops, inner); serial != nullptr) {
-      const CExpressionPtr length = CName(Shape("K0", kLongestStrip, kShortestStrip));
+      const CExpressionPtr length = CName(Shape("K0", kLongestStrip, true));
       const std::shared_ptr<CStatement> loop =
           CCount(Counter("w"), StripCount(*serial, length), serial, false);
       loop->variable.type = serial->variable.type;

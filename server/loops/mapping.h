@@ -26,6 +26,8 @@ struct MappingOptions {
   bool proved_only = false;
   // Statements stay in their order and loops around what they are around: loops are only cut into tiles.
   bool as_written = false;
+  // Serial loops may be done in strips of K0 iterations (strips.h).
+  bool in_strips = true;
   // Serial nests stay in their order.
   bool in_order = false;
 };
@@ -36,8 +38,9 @@ struct MappingOptions {
 // over each, and one inside of a serial loop is brought outside where it is proved to be parallel there, too.
 // Loops of which iterations combine values become two kernels of G and of one block; their entries of arrays
 // are added up in another order. Nests of serial loops take another order where that computes the same
-// (rearranged.h). Statements outside of all that become kernels of one thread. `errors`: what
-// no kernel is made of.
+// (rearranged.h). A serial loop in which each thread adds up is done in strips of K0 iterations, by all
+// threads of a block together. Statements outside of all that become kernels of one thread. `errors`: what no
+// kernel is made of.
 MappedLoops MapLoops(const CheckedProgram& checked, const MappingOptions& options, ErrorList* errors);
 
 }  // namespace fusion

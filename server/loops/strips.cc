@@ -11,7 +11,7 @@ namespace {
 
 using Kind = CStatement::Kind;
 
-// What the iterations of a loop write: `varies` has what differs from one to the next.
+// Says what the iterations of a loop write; `varies` has names that differ from one to the next.
 struct Written {
   std::set<std::string> varies;
   bool entries = false, alike = true;

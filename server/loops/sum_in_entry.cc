@@ -36,9 +36,8 @@ bool AddsNothingBut(const CStatement& statement, const std::string& sum, std::se
       (statement.target->kind != CExpression::Kind::kName ||
        (statement.target->text != sum && changed->count(statement.target->text) == 0)))
     return false;
-  return std::all_of(statement.body.begin(), statement.body.end(), [&](const CStatementPtr& inner) {
-    return AddsNothingBut(*inner, sum, changed);
-  });
+  return std::all_of(statement.body.begin(), statement.body.end(),
+                     [&](const CStatementPtr& inner) { return AddsNothingBut(*inner, sum, changed); });
 }
 
 CStatementPtr WithEntry(const CStatementPtr& statement, const std::string& sum, const CExpressionPtr& entry) {
@@ -77,14 +76,13 @@ CStatementPtr SumInEntry(
       if (one->value != nullptr) first = one->value;
       continue;
     }
-    // What it declares may stand before the sum's first value.
+    // Declarations may stand before the sum's first value.
     if (!declares || one->variable.array || StandsIn(*one, sum) || StandsIn(*one, entry->text))
       return nullptr;
     out.push_back(one);
   }
-  const auto array = std::find_if(scope.rbegin(), scope.rend(), [&](const CVariable& variable) {
-    return variable.name == entry->text;
-  });
+  const auto array = std::find_if(scope.rbegin(), scope.rend(),
+                                  [&](const CVariable& variable) { return variable.name == entry->text; });
   if (first == nullptr || array == scope.rend() || !array->array || array->type != type) return nullptr;
   const bool reads_itself = CText(*first) == CText(*entry);
   if (!reads_itself && StandsIn(first, entry->text)) return nullptr;

@@ -94,7 +94,7 @@ struct CStatement {
   bool meta = false;      // meta_for
   bool declares = false;  // its counter
   bool parts = false;     // its iterations are independent, and all one thread's: of no text
-  bool strips = false;    // over strips of another loop, none of which is empty, or over all of one: of no text
+  bool strips = false;  // over strips of another loop, none of which is empty, or over all of one: of no text
   CExpressionPtr start, bound, step;
   std::string relation;                // "<", "<=", ">", ">="
   bool down = false;                   // the step is subtracted
@@ -107,6 +107,7 @@ struct CParameter {
   SourcePosition position;
   int64_t low = 1;
   std::optional<int64_t> high;
+  bool strips = false;  // how long strips of serial loops are (strips.h): of no text
 };
 
 // Registers of a thread: "#pragma fusion registers 4 3".

@@ -88,12 +88,17 @@ absl::StatusOr<std::vector<IntegerValues>> CaseFinder::Points() {
 IntegerValues CaseFinder::Plain(const std::vector<IntegerValues>& points) const {
   double best = 1e300;
   IntegerValues plain;
+  std::set<std::string> strips;
+  for (const CParameter& parameter : parameters_)
+    if (parameter.strips) strips.insert(parameter.name);
   const double plain_blocks = TargetOf(device_.target()).simt() ? kPlainBlocks : kPlainHostBlocks;
   for (const IntegerValues& point : points) {
     double cost = std::abs(std::log2(static_cast<double>(LeastThreads(point)) / kPlainThreads));
     for (const auto& [name, value] : point)
       if (blocks_names_.count(name) > 0)
         cost += std::abs(std::log2(plain_blocks / static_cast<double>(value))) * 4;
+      else if (strips.count(name) > 0)
+        cost -= std::log2(static_cast<double>(value));  // the fewer strips, the more as without them
       else if (threads_names_.count(name) == 0)
         cost += std::log2(static_cast<double>(value)) * 4;
     // Threads of a row lie next to each other.

@@ -264,7 +264,8 @@ TEST(StripsTest, ThreadsKeepTheirSumsAndShareWhatTheyRead) {
   ASSERT_EQ(code.kernels.size(), 2u);
   const LoopKernel& product = code.kernels[1];
   EXPECT_THAT(product.cached, ::testing::UnorderedElementsAre("A", "B"));
-  // Two buffers for 16 columns of 16 rows of A, and 16 columns of 16 rows of B, with 16 bytes behind each row.
+  // Two buffers for 16 columns of 16 rows of A, and 16 columns of 16 rows of B, with 16 bytes behind each
+  // row.
   EXPECT_EQ(product.shared_bytes, 2 * (16 * (16 + 2) + 16 * (16 + 2)) * 8);
   ASSERT_EQ(product.kernel.sections[0].lane_variables.size(), 1u);
   EXPECT_EQ(product.kernel.sections[0].lane_variables[0].extents, "[4][2]");
@@ -286,11 +287,11 @@ for (int i = 0; i < n; i++)
 TEST(StripsTest, NotWhereThreadsDiffer) {
   const LoopCode code = CodeOf(kNoStrips, {{"s0", 1}, {"B0", 8}});
   ASSERT_EQ(code.kernels.size(), 2u);
-  for (const LoopKernel& kernel : code.kernels)
-    EXPECT_TRUE(kernel.kernel.sections[0].lane_variables.empty());
+  for (const LoopKernel& kernel : code.kernels) EXPECT_TRUE(kernel.kernel.sections[0].lane_variables.empty());
 }
 
-// Sums in scalars: for an entry that they begin with, for one that they do not, and for what is more than an entry.
+// Sums in scalars: for an entry that they begin with, for one that they do not, and for what is more than an
+// entry.
 constexpr char kScalarSums[] = R"(
 int n, m;
 float a[n][m], b[m], c[n], d[n*n];

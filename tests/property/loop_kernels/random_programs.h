@@ -30,8 +30,8 @@ struct RandomProgram {
 
 // Makes a program; its kernels are named after `number`. Fails the test where that cannot be.
 RandomProgram MakeRandomProgram(std::mt19937& random, int number, const RandomProgramOptions& options);
-// Likewise, of a text, with random shapes and sizes n and m. Nothing in the text may claim anything, as claims
-// may be refused.
+// Makes a program of a given text, with random shapes and sizes n and m. Nothing in the text may claim
+// anything, as claims may be refused.
 RandomProgram MakeProgramOf(const std::string& text, std::mt19937& random, int number,
                             const RandomProgramOptions& options);
 

@@ -1,5 +1,7 @@
 // Random loops: their kernels, in random shapes, beside the C that they were made from, bit for bit.
 
+#include "tests/property/loop_kernels/random_programs.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,7 +9,6 @@
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
-#include "tests/property/loop_kernels/random_programs.h"
 
 namespace fusion {
 namespace {

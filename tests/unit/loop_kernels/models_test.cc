@@ -24,7 +24,7 @@ ModelledProgram Modelled(const std::string& text, const std::set<std::string>& s
   const auto checked = CheckLoops(text, "text.c", sizes);
   EXPECT_TRUE(checked.ok()) << checked.status();
   ErrorList errors("text.c");
-  MappedLoops mapped = MapLoops(*checked, {}, &errors);
+  MappedLoops mapped = MapLoops(*checked, {.in_strips = false}, &errors);
   EXPECT_TRUE(errors.empty()) << errors.ToStatus();
   return ModelledProgram(mapped);
 }
@@ -131,10 +131,11 @@ TEST(ModelsTest, MultiplicationOfMatrices) {
   EXPECT_EQ(mcm.span, 128);
   EXPECT_EQ(mcm.overhead, 8 * 112 * 10);
   EXPECT_EQ(GrahamBrentBound(mcm, 4), (8 / 4 + 0) * (128 + 1120));
-  EXPECT_EQ(launches[0].block_words, 192);
+  // Two buffers for 8 rows of 8 entries of a and 8 rows of 16 of b, with 4 words behind each row.
+  EXPECT_EQ(launches[0].block_words, 2 * (8 * (8 + 4) + 8 * (16 + 4)));
   EXPECT_EQ(Tmm(launches, kMachine).threads, 16);
   MachineParameters<double> small = kMachine;
-  small.private_words = 192;
+  small.private_words = 512;
   EXPECT_EQ(Tmm(launches, small).threads, 8);
   // 4 * (64 + 720) = 3136 for s = 1, 2496 for 2, 1 * (256 + 1920) = 2176 for 4; 8 would leave columns out.
   EXPECT_EQ(program.PreferredGranularity("s", {{"N", 32}}, parameters, false, kMachine), 4);

@@ -5,7 +5,7 @@
 namespace fusion {
 namespace {
 
-std::shared_ptr<const LoopSubmission> Submission(const std::string& text, int size) {
+std::shared_ptr<const LoopSubmission> SubmittedLoops(const std::string& text, int size) {
   v1::SubmitRequest request;
   request.mutable_source()->set_loops(text);
   (*request.mutable_source()->mutable_size_values())["n"] = size;
@@ -19,7 +19,7 @@ TEST(LoopSubmissionTest, SerialNestsStayInOrderWhereAnotherWouldTakeTooManyLaunc
   const std::string text =
       "int n;\nfloat a[n][n];\n#pragma fusion parametric\n"
       "for (int i = 1; i < n; i++)\n  for (int j = 1; j < n; j++) a[i][j] = a[i-1][j] + a[i][j-1];\n";
-  const auto small = Submission(text, 8000), large = Submission(text, 9000);
+  const auto small = SubmittedLoops(text, 8000), large = SubmittedLoops(text, 9000);
   ASSERT_TRUE(small != nullptr && large != nullptr);
   EXPECT_TRUE(small->mapped.rearranged);
   EXPECT_TRUE(small->turned_reference.rearranged);
