@@ -48,7 +48,7 @@ std::string KernelWords(const CaseDiscussion& discussion, const KernelCase& one)
 
 struct CasesOptions {
   std::string file;
-  std::string arch = "sm_90";
+  std::string arch = "sm_90", device;
   std::vector<std::string> select;  // sizes
   v1::Target target = v1::CUDA;
   bool lp = false, code = false, models = false;
@@ -82,7 +82,8 @@ ExitCode Select(const Invocation& invocation, const CasesOptions& options) {
   v1::ExplainRequest request;
   *request.mutable_source() = file->source;
   request.set_target(options.target);
-  if (options.target != v1::HOST) request.set_arch(options.arch);
+  request.set_device(options.device);
+  if (options.target != v1::HOST && options.device.empty()) request.set_arch(options.arch);
   request.set_candidates(kShownChoices);
   const absl::StatusOr<v1::ExplainResponse> explained = (*client)->Explain(request);
   if (!explained.ok()) return ReportWithSource(invocation, explained.status(), *file);
@@ -210,6 +211,7 @@ void AddCasesCommand(CLI::App* app, Invocation* invocation) {
                    "sizes, the ten best as predicted")
       ->allow_extra_args(false);
   AddTargetOption(command, &options->target);
+  AddDeviceOption(command, &options->device);
   command->add_flag("--lp", options->lp,
                     "Also print the linear program in logarithms of the parameters, with 48 KiB of shared "
                     "memory, and its optimum");

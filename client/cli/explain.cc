@@ -18,7 +18,7 @@ struct ExplainOptions {
   std::string file;
   std::vector<std::string> sizes;
   v1::Target target = v1::TARGET_AUTO;
-  std::string arch;
+  std::string arch, device;
   int candidates = 30;
   RankingOptions ranking;
   bool source = false;
@@ -48,6 +48,7 @@ ExitCode Explain(const Invocation& invocation, const ExplainOptions& options) {
   *request.mutable_source() = std::move(file->source);
   request.set_target(options.target);
   request.set_arch(options.arch);
+  request.set_device(options.device);
   request.set_candidates(options.candidates);
   request.set_cache(options.ranking.cache);
   request.set_deterministic(options.ranking.deterministic);
@@ -86,6 +87,7 @@ void AddExplainCommand(CLI::App* app, Invocation* invocation) {
   command->add_option(
       "--arch", options->arch,
       "Architecture, as sm_90; an unknown one is the nearest older one (default: that of the device)");
+  AddDeviceOption(command, &options->device);
   command->add_option("--candidates", options->candidates, "Most implementations to list")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();

@@ -135,11 +135,7 @@ void AddSubmitCommand(CLI::App* app, Invocation* invocation) {
   command->add_option(
       "--arch", options->arch,
       "Architecture, as sm_90; an unknown one is the nearest older one (default: that of the device)");
-  command
-      ->add_option("--device", options->device,
-                   "Kind of device, by its name or a part of it that no other kind has, as H100; `workers "
-                   "list` shows them (default: the fastest of the target and architecture)")
-      ->check(NotEmpty());
+  AddDeviceOption(command, &options->device);
   command->add_option("--candidates", options->candidates, "Most implementations to build and time")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();

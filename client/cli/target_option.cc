@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "base/rpc/status_conversion.h"
 #include "base/similar_name.h"
+#include "client/cli/option_checks.h"
 
 namespace fusion {
 
@@ -50,6 +51,14 @@ void AddTargetOption(CLI::App* command, v1::Target* target) {
           "auto (a GPU when there is one), cuda or host")
       ->check(CLI::IsMember(targets))
       ->default_str("auto");
+}
+
+void AddDeviceOption(CLI::App* command, std::string* device) {
+  command
+      ->add_option("--device", *device,
+                   "Kind of device, by its name or a part of it that no other kind has, as H100; `workers "
+                   "list` shows them (default: the fastest of the target and architecture)")
+      ->check(NotEmpty());
 }
 
 void AddRankingOptions(CLI::App* command, RankingOptions* options) {

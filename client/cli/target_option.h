@@ -10,6 +10,8 @@ namespace fusion {
 
 // Adds --target auto|cuda|host.
 void AddTargetOption(CLI::App* command, v1::Target* target);
+// Adds --device NAME.
+void AddDeviceOption(CLI::App* command, std::string* device);
 
 // Options that say which candidates are wanted, and by which times the best of them is chosen.
 struct RankingOptions {

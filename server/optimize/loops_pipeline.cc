@@ -217,13 +217,14 @@ absl::StatusOr<v1::ExplainResponse> ExplainLoops(const v1::ExplainRequest& reque
   std::vector<std::string> notes;
   FUSION_ASSIGN_OR_RETURN(
       DeviceDescription device,
-      RequestedOrDescribedDevice(request.target(), request.arch(), "", std::chrono::milliseconds(0), context,
-                                 &warning, &notes));
+      RequestedOrDescribedDevice(request.target(), request.arch(), request.device(),
+                                 std::chrono::milliseconds(0), context, &warning, &notes));
   FUSION_ASSIGN_OR_RETURN(device, WithSteadyBandwidth(std::move(device), context.store));
   const CostModel model(device);
   FUSION_ASSIGN_OR_RETURN(
       std::vector<LoopCase> cases,
-      FindLoopCases(*submission, model, request.candidates() == 0 ? kUsualCases : request.candidates()));
+      FindLoopCases(*submission, model, request.candidates() == 0 ? kUsualCases : request.candidates(),
+                    false));
   FUSION_ASSIGN_OR_RETURN(const LoopCandidates candidates,
                           GenerateLoopCode(*submission, std::move(cases), device));
   for (int i = 0; i < candidates.set.candidates_size(); ++i) {

@@ -404,8 +404,8 @@ absl::StatusOr<v1::ExplainResponse> ExplainPipeline(const v1::ExplainRequest& re
   Optimization job{.context = context};
   FUSION_ASSIGN_OR_RETURN(job.submission, CheckSource(request.source(), context.catalog));
   Dump(context, "graph.fuse", PrintFuse(*job.submission.graph));
-  FUSION_RETURN_IF_ERROR(
-      ChooseOrDescribeDevice(request.target(), request.arch(), "", std::chrono::milliseconds(0), &job));
+  FUSION_RETURN_IF_ERROR(ChooseOrDescribeDevice(request.target(), request.arch(), request.device(),
+                                                std::chrono::milliseconds(0), &job));
   FUSION_RETURN_IF_ERROR(FindRoutines(&job));
   FUSION_RETURN_IF_ERROR(MakeModel(request.cache(), &job));
   v1::ExplainResponse response;

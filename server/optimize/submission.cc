@@ -54,6 +54,11 @@ std::string InputValuesDigest(const Graph& graph) {
   return text.empty() ? "" : absl::StrCat("sha256:", Sha256Hex(text).substr(0, 16));
 }
 
+absl::Status CheckDeviceName(const std::string& device) {
+  if (device.size() <= kMaximumDeviceBytes) return absl::OkStatus();
+  return InvalidField("device", absl::StrCat("must be at most ", kMaximumDeviceBytes, " bytes"));
+}
+
 }  // namespace
 
 absl::StatusOr<Submission> CheckSource(const v1::GraphSource& source,
@@ -167,8 +172,7 @@ absl::Status CheckRequestFields(const v1::SubmitRequest& request) {
   FUSION_RETURN_IF_ERROR(CheckFusionLimit(limits));
   if (request.request_id().size() > kMaximumRequestIdBytes)
     return InvalidField("request_id", absl::StrCat("must be at most ", kMaximumRequestIdBytes, " bytes"));
-  if (request.device().size() > kMaximumDeviceBytes)
-    return InvalidField("device", absl::StrCat("must be at most ", kMaximumDeviceBytes, " bytes"));
+  FUSION_RETURN_IF_ERROR(CheckDeviceName(request.device()));
   if (!v1::Target_IsValid(request.target()))
     return InvalidField("target", "must be TARGET_AUTO, CUDA or HOST");
   if (!v1::CacheState_IsValid(request.cache())) return InvalidField("cache", "must be COLD or WARM");
@@ -185,6 +189,7 @@ absl::Status CheckRequestFields(const v1::ExplainRequest& request) {
   FUSION_RETURN_IF_ERROR(CheckFusionLimit(request.limits()));
   if (request.why_size() != 0 && request.why_size() != 2)
     return InvalidField("why", "must be two values, or none");
+  FUSION_RETURN_IF_ERROR(CheckDeviceName(request.device()));
   return CheckArch(request.target(), request.arch());
 }
 

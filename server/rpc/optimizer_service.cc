@@ -228,22 +228,28 @@ grpc::ServerUnaryReactor* OptimizerServiceImpl::Explain(grpc::CallbackServerCont
                                                         v1::ExplainResponse* response) {
   call->AddInitialMetadata(kExplanationFieldsHeader, KnownExplanationFields());
   const IncomingCall incoming{*call, "/fusion.v1.OptimizerService/Explain", *request};
-  return RunOnPool(context_.searches, context_.gate, incoming,
-                   [this, request, response](AdmittedCall& admitted) -> absl::Status {
-                     FUSION_RETURN_IF_ERROR(CheckRequestFields(*request));
-                     PipelineContext pipeline{context_.store,
-                                              context_.dispatcher,
-                                              context_.search_pool,
-                                              context_.catalog,
-                                              "",
-                                              admitted.token,
-                                              nullptr,
-                                              context_.dump_directory};
-                     FUSION_ASSIGN_OR_RETURN(v1::ExplainResponse explained,
-                                             ExplainPipeline(*request, pipeline));
-                     *response = std::move(explained);
-                     return absl::OkStatus();
-                   });
+  return RunOnPool(
+      context_.searches, context_.gate, incoming,
+      [this, request, response](AdmittedCall& admitted) -> absl::Status {
+        FUSION_RETURN_IF_ERROR(CheckRequestFields(*request));
+        v1::ExplainRequest wanted = *request;
+        if (!wanted.device().empty()) {
+          absl::StatusOr<std::string> kind = context_.dispatcher.FindKind(wanted.target(), wanted.device());
+          if (!kind.ok()) return InvalidField("device", kind.status().message());
+          wanted.set_device(*std::move(kind));
+        }
+        PipelineContext pipeline{context_.store,
+                                 context_.dispatcher,
+                                 context_.search_pool,
+                                 context_.catalog,
+                                 "",
+                                 admitted.token,
+                                 nullptr,
+                                 context_.dump_directory};
+        FUSION_ASSIGN_OR_RETURN(v1::ExplainResponse explained, ExplainPipeline(wanted, pipeline));
+        *response = std::move(explained);
+        return absl::OkStatus();
+      });
 }
 
 grpc::ServerWriteReactor<v1::Chunk>* OptimizerServiceImpl::DownloadArtifact(

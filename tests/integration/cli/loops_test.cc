@@ -150,6 +150,18 @@ TEST_F(LoopsTest, WhatIsRightInOneOrderOfBlocksAloneComesOutWrong) {
                     HasSubstr("a run of its blocks backwards: output a: entry ")));
 }
 
+// This machine's processor is a kind of device once a job has run on it.
+TEST_F(LoopsTest, ChoicesAreForAKindOfDevice) {
+  const json result = Submitted(Listing("reversal.c"), {"--size", "N=4096", "--quick"});
+  const std::string name = result["device"]["name"];
+  const ProcessResult choices = client_.Run(
+      {"cases", Listing("reversal.c"), "--select", "N=4096", "--target", "host", "--device", name, "--json"});
+  EXPECT_EQ(choices.exit_code, 0) << choices.err;
+  EXPECT_EQ(json::parse(choices.out, nullptr, false)["device"], name);
+  EXPECT_THAT(Error({"cases", Listing("reversal.c"), "--select", "N=4096", "--device", "no such"}, 2),
+              HasSubstr("no device that is called no such was ever here"));
+}
+
 TEST_F(LoopsTest, ModelsOfComputationArePrinted) {
   const ProcessResult formulas = client_.Run({"cases", Listing("matmul.c"), "--models"});
   EXPECT_EQ(formulas.exit_code, 0) << formulas.err;
