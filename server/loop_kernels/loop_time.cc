@@ -15,8 +15,8 @@ constexpr double kBlockCycles = 158;
 // Waits for loads from the first cache or shared memory, from the second cache and from device memory,
 // beside others; barriers of a block; what a block and each of its warps take to begin and to end; what a
 // warp takes for an instruction that needs the one before. Microbenchmarks of Hopper have 33, 260 and 700 for
-// loads alone. These are rounded from the times of 25 loops (tests/bench/loops.py) on an H200, where twice or
-// half of each chooses cases that are as fast.
+// loads alone. These are rounded from the times of 25 loops (tests/bench/loops.py) on an H200; values around
+// them choose cases that are about as fast.
 constexpr double kNearCycles = 150, kFarCycles = 300, kMemoryCycles = 800, kBarrierCycles = 200,
                  kStartCycles = 100, kWarpStartCycles = 16, kIssueCycles = 4;
 constexpr double kAdditionCycles = 4;  // an addition that needs the one before
@@ -25,8 +25,8 @@ constexpr double kAdditionCycles = 4;  // an addition that needs the one before
 constexpr double kShareOfStores = 0.5;
 // Instructions of an iteration whose parts take turns.
 constexpr double kUnevenInstructions = 5;
-// A multiprocessor alone gets this much more than its share of the memory's rate (addition of 2^24 entries by
-// 64 and by 128 blocks).
+// A multiprocessor alone gets this much more than its share of the memory's rate (vector addition of
+// 2^24 entries by 64 and by 128 blocks, loops_sweep.py).
 constexpr double kShareAlone = 2;
 // Powers whose sums say how bounds of the device overlap, and these with waiting.
 constexpr double kBoundsPower = 4, kWaitingPower = 3;
