@@ -17,12 +17,6 @@ constexpr int64_t kMostOfBlock = 32768;  // likewise: a host has them in memory
 // Statements of a loop that is unrolled altogether.
 constexpr int64_t kMostUnrolled = 1024;
 
-bool ReadsMemory(const CExpression& expression) {
-  return expression.kind == CExpression::Kind::kSubscript || expression.kind == CExpression::Kind::kCall ||
-         std::any_of(expression.operands.begin(), expression.operands.end(),
-                     [](const CExpressionPtr& operand) { return ReadsMemory(*operand); });
-}
-
 // The way from a loop over threads to the loop that adds up.
 class Way {
  public:

@@ -62,16 +62,10 @@ void AddTargets(const CStatement& body, std::vector<CExpressionPtr>* targets) {
     for (const CStatementPtr& inner : body.body) AddTargets(*inner, targets);
 }
 
-bool ReadsEntries(const CExpression& expression) {
-  return expression.kind == CExpression::Kind::kSubscript ||
-         std::any_of(expression.operands.begin(), expression.operands.end(),
-                     [](const CExpressionPtr& operand) { return ReadsEntries(*operand); });
-}
-
 bool IsOneEntry(const CStatement& loop, const CExpression& target, std::set<std::string> changed) {
   AddChanged(loop, &changed);
   for (const CExpressionPtr& index : target.operands)
-    if (ReadsEntries(*index) || UsesAny(*index, changed)) return false;
+    if (HasEntries(*index) || UsesAny(*index, changed)) return false;
   std::set<std::string> texts;
   VisitExpressions(loop, [&](const CExpression& expression) { AddEntries(expression, target.text, &texts); });
   return texts.size() == 1;
@@ -182,7 +176,7 @@ class Jam {
       case Kind::kDeclaration: {
         const CVariable& variable = statement->variable;
         const bool alike = !variable.array && statement->value != nullptr && !Differs(*statement->value) &&
-                           changed_.count(variable.name) == 0 && !ReadsArrays(*statement->value);
+                           changed_.count(variable.name) == 0 && !ReadsMemory(*statement->value);
         if (alike) {
           out->push_back(statement);
           return;
@@ -208,7 +202,7 @@ class Jam {
       }
       case Kind::kIf:
         if (HasLoop(*statement) && statement->body.size() == 1) {
-          if (!Differs(*statement->value) && !ReadsArrays(*statement->value)) {
+          if (!Differs(*statement->value) && !ReadsMemory(*statement->value)) {
             std::vector<CStatementPtr> inner;
             Statement(statement->body[0], &inner);
             out->push_back(CWhere(statement->value, CBlock(std::move(inner))));
@@ -220,7 +214,7 @@ class Jam {
       case Kind::kFor:
         if (!statement->parts && !Differs(*statement->start) && !Differs(*statement->bound) &&
             !Differs(*statement->step) && own_.count(statement->variable.name) == 0 &&
-            !ReadsArrays(*statement->bound)) {
+            !ReadsMemory(*statement->bound)) {
           auto loop = std::make_shared<CStatement>(*statement);
           std::vector<CStatementPtr> inner;
           Statement(statement->body[0], &inner);
@@ -234,11 +228,6 @@ class Jam {
         out->push_back(Each(Own(statement)));
         return;
     }
-  }
-  static bool ReadsArrays(const CExpression& expression) {
-    return expression.kind == CExpression::Kind::kSubscript || expression.kind == CExpression::Kind::kCall ||
-           std::any_of(expression.operands.begin(), expression.operands.end(),
-                       [](const CExpressionPtr& operand) { return ReadsArrays(*operand); });
   }
 
  public:

@@ -402,11 +402,6 @@ class Mapper {
     for (const CStatementPtr& inner : statement.body) Ask(*inner);
   }
 
-  static bool ReadsMemory(const CExpression& expression) {
-    return expression.kind == CExpression::Kind::kSubscript || expression.kind == CExpression::Kind::kCall ||
-           std::any_of(expression.operands.begin(), expression.operands.end(),
-                       [](const CExpressionPtr& operand) { return ReadsMemory(*operand); });
-  }
   // A declaration that gives the same value wherever it stands.
   bool IsPure(const CStatement& statement) const {
     return statement.kind == Kind::kDeclaration && !statement.variable.array && statement.value != nullptr &&

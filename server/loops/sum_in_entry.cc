@@ -21,11 +21,6 @@ bool StandsIn(const CExpressionPtr& expression, const std::string& name) {
   if (expression != nullptr) AddNames(*expression, &names);
   return names.count(name) > 0;
 }
-bool HasEntries(const CExpression& expression) {
-  return expression.kind == CExpression::Kind::kSubscript ||
-         std::any_of(expression.operands.begin(), expression.operands.end(),
-                     [](const CExpressionPtr& operand) { return HasEntries(*operand); });
-}
 
 // Names that get values in a loop, with its counter.
 bool AddsNothingBut(const CStatement& statement, const std::string& sum, std::set<std::string>* changed) {

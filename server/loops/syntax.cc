@@ -37,6 +37,17 @@ bool IsNamed(const CExpression& expression, const std::string& name) {
   return expression.kind == CExpression::Kind::kName && expression.text == name;
 }
 
+bool HasEntries(const CExpression& expression) {
+  return expression.kind == CExpression::Kind::kSubscript ||
+         std::any_of(expression.operands.begin(), expression.operands.end(),
+                     [](const CExpressionPtr& operand) { return HasEntries(*operand); });
+}
+bool ReadsMemory(const CExpression& expression) {
+  return expression.kind == CExpression::Kind::kSubscript || expression.kind == CExpression::Kind::kCall ||
+         std::any_of(expression.operands.begin(), expression.operands.end(),
+                     [](const CExpressionPtr& operand) { return ReadsMemory(*operand); });
+}
+
 void AddNames(const CExpression& expression, std::set<std::string>* names) {
   using Kind = CExpression::Kind;
   if (expression.kind == Kind::kName || expression.kind == Kind::kSubscript) names->insert(expression.text);

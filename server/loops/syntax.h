@@ -129,6 +129,9 @@ void AddNames(const CExpression& expression, std::set<std::string>* names);
 void AddNames(const CStatement& statement, std::set<std::string>* names);
 void AddNames(const CVariable& variable, std::set<std::string>* names);
 
+bool HasEntries(const CExpression& expression);   // of arrays
+bool ReadsMemory(const CExpression& expression);  // it has entries of arrays, or calls of functions
+
 // Adds the names that statements declare, counters of loops among them.
 void AddDeclared(const CStatement& statement, std::set<std::string>* names);
 // Returns what stands alone in blocks around it.

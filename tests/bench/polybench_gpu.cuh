@@ -1,4 +1,4 @@
-// What polybench_gpu.py has every program of PolyBench/GPU include: it times the program's launches at all block shapes, in one process, and
+// Every program of PolyBench/GPU includes this (polybench_gpu.py): it times the program's launches at all block shapes, in one process, and
 // leaves out the run on the host. The program's text stays as it is; its macros lead here.
 #pragma once
 

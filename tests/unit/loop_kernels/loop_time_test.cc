@@ -164,7 +164,7 @@ TEST(LoopWork, RegistersGrowWithPartsAsFarAsTheBlockHasThem) {
   EXPECT_GT(many, one + 64);
   const LoopWork crowded = WorkOf(kProduct, Parts(32, 32, 64));
   EXPECT_LE(crowded.registers, 64);
-  // What does not fit goes to memory and back.
+  // Registers that do not fit go to memory and back.
   EXPECT_GT(crowded.turns, 2 * WorkOf(kProduct, Parts(8, 32, 64)).turns);
 }
 
